@@ -16,7 +16,7 @@ from nodewise._typing import AnyArray, IntArray
 from nodewise.errors import InputError
 from nodewise.parallel import map_chunks, thread_count
 
-MAX_NODES = 2**32
+MAX_NODES = 2**32 - 1
 KEYS_PER_BUCKET = 1 << 19  # 4 MB of keys, about a core's L2
 MAX_BUCKETS = 1 << 12  # more write streams than this thrash the TLB
 

@@ -1,0 +1,177 @@
+"""The one way in: ``diffuse(graph, nodes, ...)`` checks, plans, samples, and answers with a :class:`Diffusion`."""
+
+from __future__ import annotations
+
+import time
+from typing import Literal
+
+import numpy as np
+import scipy.sparse as sp
+
+from nodewise._typing import AnyArray, DoubleArray, Features, FloatArray, IntArray
+from nodewise.diffusion import exact
+from nodewise.diffusion.aggregate import weighted_sum
+from nodewise.diffusion.ghd import ghd, last_hop
+from nodewise.diffusion.length import Convention, diffusion_lengths
+from nodewise.diffusion.plan import Plan, exact_side, make_plan
+from nodewise.diffusion.walks import (
+    MASSES,
+    Mass,
+    Sampling,
+    Weights,
+    first_k_neighbours,
+    number_of_walks,
+    stratify,
+    walk,
+)
+from nodewise.errors import InputError
+from nodewise.graph import Graph, checked_nodes
+from nodewise.parallel import thread_count
+
+Engine = Literal["auto", "exact", "walks", "stratified"]
+ENGINES = ("auto", "exact", "walks", "stratified")
+NO_LIMIT = np.iinfo(np.int64).max
+
+
+class Diffusion:
+    """The weights that each target gives to its neighbours, and what they make of features.
+
+    ``nodes``, ``lengths`` (hops a target may go), ``walks`` (walks made for it, 0 where none were needed), ``engine``,
+    ``plan`` (what was chosen and why), ``seconds`` (spent so far, features included).
+    """
+
+    def __init__(
+        self, graph: Graph, nodes: IntArray, lengths: IntArray, hops: DoubleArray, plan: Plan, threads: int
+    ) -> None:
+        self.graph = graph
+        self.nodes = nodes
+        self.lengths = lengths
+        self.plan = plan
+        self.walks = np.zeros(nodes.size, np.int64)
+        self.seconds = 0.0
+        self._hops = hops
+        self._threads = threads
+        self._weights: Weights | None = None
+
+    @property
+    def engine(self) -> str:
+        return self.plan.engine
+
+    @property
+    def matrix(self) -> sp.csr_matrix:
+        """The weights as CSR ``(len(nodes), num_nodes)``; the exact engine makes them on first use."""
+        if self._weights is None:
+            started = time.perf_counter()
+            self._weights = exact.weights(self.graph, self.nodes, self._reach, self._hops, self._threads)
+            self.seconds += time.perf_counter() - started
+        indptr, nodes, values = self._weights
+        shape = (self.nodes.size, self.graph.num_nodes)
+        matrix = sp.csr_matrix((values, nodes.astype(np.int64), indptr), shape=shape)
+        matrix.sort_indices()
+        return matrix
+
+    def apply(self, features: Features) -> FloatArray:
+        """``sum over v of weight(u, v) * features[v]`` for each target ``u``: float32 ``(len(nodes), num_features)``."""
+        if features.shape[0] != self.graph.num_nodes:
+            raise InputError(
+                f"features: {features.shape[0]:,} rows for {self.graph.num_nodes:,} nodes; expected one row a node"
+            )
+        started = time.perf_counter()
+        if self._weights is not None:
+            rows = weighted_sum(self._weights, features, self._threads)
+        else:
+            over = exact_side(self.graph, self._reach, features)
+            compute = exact.by_features if over == "features" else exact.by_targets
+            rows = compute(self.graph, features, self.nodes, self._reach, self._hops, self._threads)
+        self.seconds += time.perf_counter() - started
+        return rows
+
+    @property
+    def _reach(self) -> IntArray:
+        """Lengths, less the hops whose weight is negligible."""
+        return np.minimum(self.lengths, self._hops.size - 1)
+
+    def _sample(self, how: Sampling) -> None:
+        started = time.perf_counter()
+        sampler = walk if self.engine == "walks" else stratify
+        self._weights, self.walks = sampler(self.graph, self.nodes, self._reach, how)
+        self.seconds += time.perf_counter() - started
+
+    def __repr__(self) -> str:
+        return f"Diffusion({self.nodes.size:,} targets, engine={self.engine!r}, {self.seconds:.3f} s)"
+
+
+def diffuse(
+    graph: Graph,
+    nodes: AnyArray,
+    omega: float = 1.15,
+    rho: float = 0.1,
+    tau: float = 1.9,
+    epsilon: float = 0.01,
+    *,
+    engine: Engine = "auto",
+    convention: Convention = "paper",
+    mass: Mass = "theta",
+    length: int | None = None,
+    first_k: bool = True,
+    eta: float = 2.0,
+    delta: float = 0.01,
+    seed: int = 0,
+    threads: int | None = None,
+) -> Diffusion:
+    """Diffuse from each of ``nodes``, to a depth of its own.
+
+    ``omega`` and ``rho`` shape the weight of a hop (:func:`ghd`), ``tau`` sets how deep to go
+    (:func:`diffusion_lengths`; ``length`` sets one depth for all instead), ``epsilon`` how small a weight may be and
+    still be found. Engines: ``exact`` (NDM), ``walks`` (Algorithm 2), ``stratified`` (the same expectation, less
+    noise), ``auto`` (the cheapest; ``.plan`` says why). ``first_k=False`` drops the bound of ``1/epsilon^2``
+    neighbours. ``mass`` says what a target's weights sum to when that bound stops the walks: ``"theta"`` as published,
+    ``"walks"`` keeps the sum, ``"reference"`` adds the node's own ``U(0)`` whole, as the published program does.
+
+    The same seed gives a node the same weights, whatever the threads and whichever nodes are asked for beside it.
+
+    >>> import numpy as np
+    >>> star = Graph.from_edges(np.array([[0, 0, 0], [1, 2, 3]]))
+    >>> diffuse(star, [0], omega=0.5, rho=0.0, length=1, engine="exact").matrix.toarray()
+    array([[0.5625, 0.0625, 0.0625, 0.0625]], dtype=float32)
+    """
+    nodes = checked_nodes(nodes, graph.num_nodes, "nodes")
+    _check_choice("engine", engine, ENGINES)
+    _check_choice("mass", mass, MASSES)
+    threads = thread_count(threads)
+    lengths = _lengths(graph, nodes, tau, convention, length)
+    hops = ghd(omega, rho, min(int(lengths.max(initial=0)), last_hop(omega, rho)))
+    how = Sampling(
+        hops=hops,
+        theta=number_of_walks(epsilon, eta, delta),
+        first_k=first_k_neighbours(epsilon) if first_k else NO_LIMIT,
+        mass=mass,
+        seed=checked_seed(seed),
+        threads=threads,
+    )
+    started = time.perf_counter()
+    plan = make_plan(graph, nodes, np.minimum(lengths, hops.size - 1), how, engine)
+    result = Diffusion(graph, nodes, lengths, hops, plan, threads)
+    result.seconds = time.perf_counter() - started
+    if plan.engine != "exact":
+        result._sample(how)
+    return result
+
+
+def checked_seed(seed: int) -> int:
+    if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
+        raise InputError(f"seed={seed!r}: expected a whole number from 0 to 2^63 - 1")
+    return int(seed)
+
+
+def _lengths(graph: Graph, nodes: IntArray, tau: float, convention: Convention, length: int | None) -> IntArray:
+    if length is None:
+        return diffusion_lengths(graph, nodes, tau, convention)
+    if length < 0:
+        raise InputError(f"length={length}: expected 0 or more hops")
+    return np.full(nodes.size, length, np.int64)
+
+
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise InputError(f"{name}={value!r}: expected one of {', '.join(map(repr, choices))}")

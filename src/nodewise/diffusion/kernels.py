@@ -1,0 +1,377 @@
+"""The compiled kernels: functions over arrays, nothing else.
+
+Random numbers are splitmix64: a counter, mixed. A target's stream starts from the seed and the node's id alone, so a
+node's result does not depend on threads, chunks or the company of other targets.
+
+The table of visited nodes is open addressing over two arrays, ``keys`` (node + 1, 0 for a free slot) and ``values``;
+``used`` lists the taken slots in the order of their first visit, which is also the order of the output and the way to
+clear the table. Its size follows the number of walks, not the graph, so it stays in cache.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from nodewise.intrinsics import half_to_float, prefetch, prefetch_row, product_high
+
+BATCH = 64  # walks moved together: enough cache misses in flight to hide their latency
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX2 = np.uint64(0x94D049BB133111EB)
+_TO_UNIT = 1.0 / 9007199254740992.0  # 2^-53
+
+# ---------------------------------------------------------------------- random numbers
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _mix(state):
+    z = state
+    z = (z ^ (z >> np.uint64(30))) * _MIX1
+    z = (z ^ (z >> np.uint64(27))) * _MIX2
+    return z ^ (z >> np.uint64(31))
+
+
+@njit(cache=True, nogil=True)
+def _stream(seed, node):
+    """The start of a node's own stream."""
+    return _mix(_mix(np.uint64(seed) + _GOLDEN) ^ (np.uint64(node) * _MIX1 + _GOLDEN))
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _unit(bits):
+    """A number in [0, 1)."""
+    return np.float64(bits >> np.uint64(11)) * _TO_UNIT
+
+
+# ---------------------------------------------------------------------- choosing edges
+
+
+@njit(cache=True, nogil=True)
+def _by_weight(cumulative, first, last, point):
+    """The entry of ``[first, last)`` whose share of the running weights holds ``point``."""
+    low, high = first, last - 1
+    while low < high:
+        middle = (low + high) >> 1
+        if cumulative[middle] > point:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@njit(cache=True, nogil=True)
+def _advance(indptr, indices, cumulative, at, count, edge, state):
+    """Move each walker one step; two passes, so that every cache miss of the batch is in flight at once."""
+    for w in range(count):
+        first, last = indptr[at[w]], indptr[at[w] + 1]
+        state += _GOLDEN
+        bits = _mix(state)
+        if cumulative.size == 0:
+            edge[w] = first + np.int64(product_high(bits, np.uint64(last - first)))
+        else:
+            edge[w] = _by_weight(cumulative, first, last, _unit(bits) * cumulative[last - 1])
+        prefetch(indices, edge[w])
+    for w in range(count):
+        at[w] = indices[edge[w]]
+        prefetch(indptr, at[w])
+    return state
+
+
+# ---------------------------------------------------------------------- the table of visited nodes
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _slot(keys, node):
+    """Where ``node`` is in the table, or the free slot where it belongs."""
+    mask = np.uint64(keys.size - 1)
+    key = node + 1
+    place = ((np.uint64(node) * _GOLDEN) >> np.uint64(32)) & mask
+    while keys[place] != 0 and keys[place] != key:
+        place = (place + np.uint64(1)) & mask
+    return np.int64(place)
+
+
+@njit(cache=True, nogil=True)
+def _empty_table(keys, values, used, size, scale, nodes, weights):
+    """Move the table's contents, scaled, to ``nodes`` and ``weights`` and leave it clear."""
+    for i in range(size):
+        slot = used[i]
+        nodes[i] = keys[slot] - 1
+        weights[i] = values[slot] * scale
+        keys[slot] = 0
+        values[slot] = 0.0
+
+
+# ---------------------------------------------------------------------- walks, Algorithm 2
+
+
+@njit(cache=True, nogil=True)
+def walk(
+    indptr, indices, cumulative, targets, lengths, hops, theta, first_k, mass, seed,
+    keys, values, used, path, edge, out_nodes, out_weights, out_sizes, out_walks,
+):  # fmt: skip
+    """Walks from each target; first-K stops after the walk that brings the visited nodes to ``first_k``.
+
+    ``mass``: 0 divides by ``theta``, 1 by the walks made, 2 by ``theta`` but adds ``U(0)`` whole.
+    """
+    at = np.empty(BATCH, np.int64)
+    total = 0
+    for i in range(targets.size):
+        target, length = targets[i], lengths[i]
+        state = _stream(seed, target)
+        home = _slot(keys, target)
+        keys[home] = target + 1
+        used[0] = home
+        size, walks = 1, 0
+        while walks < theta and (size < first_k or walks == 0):
+            batch = min(BATCH, theta - walks)
+            at[:batch] = target
+            for step in range(length):
+                state = _advance(indptr, indices, cumulative, at, batch, edge, state)
+                for w in range(batch):
+                    path[w * length + step] = at[w]
+            for w in range(batch):
+                for step in range(length):
+                    node = path[w * length + step]
+                    slot = _slot(keys, node)
+                    if keys[slot] == 0:
+                        keys[slot] = node + 1
+                        used[size] = slot
+                        size += 1
+                    values[slot] += hops[step + 1]
+                walks += 1
+                if size >= first_k:
+                    break
+        divisor = walks if mass == 1 else theta
+        values[home] += hops[0] * (theta if mass == 2 else walks)
+        _empty_table(keys, values, used, size, 1.0 / divisor, out_nodes[total:], out_weights[total:])
+        out_sizes[i] = size
+        out_walks[i] = walks
+        total += size
+    return total
+
+
+# ---------------------------------------------------------------------- stratified walks
+
+AHEAD = 32  # moves between asking for a neighbour and reading it
+
+
+@njit(cache=True, nogil=True)
+def _send_along_row(first, degree, walkers, start, cumulative, edge, amount, moves):
+    """At least a walker an edge: give every edge its share of the walkers, rounded up or down."""
+    each = walkers // degree if cumulative.size == 0 else 0
+    rest = walkers - each * degree
+    total = degree if cumulative.size == 0 else cumulative[first + degree - 1]
+    sent = 0
+    for e in range(degree):
+        running = e + 1 if cumulative.size == 0 else cumulative[first + e]
+        # Walker j of the rest stands at j + start; those below this edge's running share have been sent.
+        below = min(rest, max(0, np.int64(np.ceil(rest * (running / total) - start))))
+        if e == degree - 1:
+            below = rest
+        edge[moves] = first + e
+        amount[moves] = each + below - sent
+        moves += amount[moves] > 0
+        sent = below
+    return moves
+
+
+@njit(cache=True, nogil=True)
+def _send_one_each(first, degree, walkers, start, cumulative, edge, amount, moves):
+    """Fewer walkers than edges: one an edge, at even distances from a random start."""
+    stride = degree / walkers
+    for j in range(walkers):
+        if cumulative.size == 0:
+            edge[moves] = first + min(degree - 1, np.int64((j + start) * stride))
+        else:
+            point = (j + start) / walkers * cumulative[first + degree - 1]
+            edge[moves] = _by_weight(cumulative, first, first + degree, point)
+        amount[moves] = 1
+        moves += 1
+    return moves
+
+
+@njit(cache=True, nogil=True)
+def _arrive(indptr, indices, edge, amount, moves, keys, counts, used, size, frontier):
+    """Count the walkers into their new nodes and list those nodes; returns the table's size and the list's."""
+    arrived = 0
+    for p in range(moves):
+        if p + AHEAD < moves:
+            prefetch(indices, edge[p + AHEAD])
+        node = np.int64(indices[edge[p]])
+        slot = _slot(keys, node)
+        if keys[slot] == 0:
+            keys[slot] = node + 1
+            used[size] = slot
+            size += 1
+        if counts[slot] == 0:
+            frontier[arrived] = slot
+            arrived += 1
+            prefetch(indptr, node)
+        counts[slot] += amount[p]
+    return size, arrived
+
+
+@njit(cache=True, nogil=True)
+def _move_all(indptr, indices, cumulative, length, hops, state, keys, values, counts, used, frontier, edge, amount):
+    """Let the walkers that wait in the table's first slot take ``length`` steps; returns the table's size."""
+    size, here = 1, 1
+    frontier[0] = used[0]
+    for step in range(length + 1):
+        moves = 0
+        for f in range(here):
+            slot = frontier[f]
+            walkers = np.int64(counts[slot])
+            counts[slot] = 0
+            values[slot] += hops[step] * walkers
+            if step < length:
+                node = np.int64(keys[slot]) - 1
+                first, degree = indptr[node], indptr[node + 1] - indptr[node]
+                state += _GOLDEN
+                start = _unit(_mix(state))
+                if walkers >= degree:
+                    moves = _send_along_row(first, degree, walkers, start, cumulative, edge, amount, moves)
+                else:
+                    moves = _send_one_each(first, degree, walkers, start, cumulative, edge, amount, moves)
+        if step < length:
+            size, here = _arrive(indptr, indices, edge, amount, moves, keys, counts, used, size, frontier)
+    return size
+
+
+@njit(cache=True, nogil=True)
+def _empty_heaviest(keys, values, used, size, most, keep_mass, scale, ranks, nodes, weights):
+    """As :func:`_empty_table`, but only the ``most`` heaviest nodes; among equals the first visited. Returns how many."""
+    if size <= most:
+        _empty_table(keys, values, used, size, scale, nodes, weights)
+        return size
+    total = 0.0
+    for i in range(size):
+        ranks[i] = values[used[i]]
+        total += ranks[i]
+    least = np.partition(ranks[:size], size - most)[size - most]
+    equals, kept_mass = most, 0.0
+    for i in range(size):
+        if ranks[i] > least:
+            equals -= 1
+            kept_mass += ranks[i]
+    kept_mass += equals * least
+    if keep_mass:
+        scale *= total / kept_mass
+    kept = 0
+    for i in range(size):
+        slot = used[i]
+        if values[slot] > least or (values[slot] == least and equals > 0):
+            equals -= values[slot] == least
+            nodes[kept] = keys[slot] - 1
+            weights[kept] = values[slot] * scale
+            kept += 1
+        keys[slot] = 0
+        values[slot] = 0.0
+    return kept
+
+
+@njit(cache=True, nogil=True)
+def stratify(
+    indptr, indices, cumulative, targets, lengths, hops, theta, most, keep_mass, seed,
+    keys, values, counts, used, frontier, edge, amount, ranks, out_nodes, out_weights, out_sizes,
+):  # fmt: skip
+    """All ``theta`` walkers of a target move together, as counts per node.
+
+    Each node that holds walkers spreads them over its edges from one random number, every edge getting its expected
+    share rounded up or down, so a hop's counts are unbiased and vary less than independent walks. Of the nodes visited
+    the ``most`` heaviest are kept; ``keep_mass`` scales them to the weight of all.
+    """
+    total = 0
+    for i in range(targets.size):
+        home = _slot(keys, targets[i])
+        keys[home] = targets[i] + 1
+        used[0] = home
+        counts[home] = theta
+        state = _stream(seed, targets[i])
+        size = _move_all(
+            indptr, indices, cumulative, lengths[i], hops, state, keys, values, counts, used, frontier, edge, amount
+        )
+        out_sizes[i] = _empty_heaviest(
+            keys, values, used, size, most, keep_mass, 1.0 / theta, ranks, out_nodes[total:], out_weights[total:]
+        )
+        total += out_sizes[i]
+    return total
+
+
+# ---------------------------------------------------------------------- weighted sums of features
+
+
+@njit(cache=True, nogil=True)
+def deal_entries(indptr, first, last, nodes, weights, shift, places, by_target, by_node, by_weight):
+    """Order the entries of targets ``first..last`` by node range, so that the rows a target needs are read while they are in cache.
+
+    ``places`` has a zero for each range. Within a range the order is that of the entries, so a target's sum does not
+    depend on its company.
+    """
+    for e in range(indptr[first], indptr[last]):
+        places[nodes[e] >> shift] += 1
+    total = 0
+    for b in range(places.size):
+        places[b], total = total, total + places[b]
+    for t in range(first, last):
+        for e in range(indptr[t], indptr[t + 1]):
+            place = places[nodes[e] >> shift]
+            places[nodes[e] >> shift] = place + 1
+            by_target[place] = t
+            by_node[place] = nodes[e]
+            by_weight[place] = weights[e]
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def add_rows(features, by_target, by_node, by_weight, total, out):
+    """``out[target] += weight * features[node]`` for every entry."""
+    width = features.shape[1]
+    for e in range(total):
+        if e + 4 < total:
+            for c in range(0, width, 16):
+                prefetch_row(features, np.int64(by_node[e + 4]), c)
+        target, node, weight = by_target[e], by_node[e], by_weight[e]
+        for c in range(width):
+            out[target, c] += weight * features[node, c]
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def add_half_rows(features, by_target, by_node, by_weight, total, out):
+    """As :func:`add_rows` for float16 features, given by their bits."""
+    width = features.shape[1]
+    for e in range(total):
+        target, node, weight = by_target[e], by_node[e], by_weight[e]
+        for c in range(width):
+            out[target, c] += weight * half_to_float(features[node, c])
+
+
+@njit(cache=True, nogil=True)
+def add_sparse_rows(indptr, indices, data, targets, first, last, nodes, weights, out):
+    """``out[target] += weight * features[node]`` for features in CSR parts; ``targets`` points into the entries."""
+    for t in range(first, last):
+        for e in range(targets[t], targets[t + 1]):
+            node, weight = nodes[e], weights[e]
+            for p in range(indptr[node], indptr[node + 1]):
+                out[t, indices[p]] += weight * data[p]
+
+
+# ---------------------------------------------------------------------- exact propagation
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def propagate(indptr, indices, weights, inverse_degrees, rows, first, last, out):
+    """``out[v] = sum over neighbours u of (A[v, u] / d_v) rows[u]`` for ``v`` in ``[first, last)``."""
+    width = rows.shape[1]
+    for v in range(first, last):
+        for c in range(width):
+            out[v, c] = 0.0
+        for e in range(indptr[v], indptr[v + 1]):
+            u = indices[e]
+            weight = np.float32(1.0) if weights.size == 0 else weights[e]
+            for c in range(width):
+                out[v, c] += weight * rows[u, c]
+        scale = inverse_degrees[v]
+        for c in range(width):
+            out[v, c] *= scale

@@ -1,0 +1,160 @@
+"""NIGCN: weights estimated by random walks (Algorithm 2), or by walkers that move together (stratified walks)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from nodewise._typing import AnyArray, DoubleArray, IntArray
+from nodewise.diffusion import kernels
+from nodewise.errors import InputError
+from nodewise.graph import Graph
+from nodewise.parallel import map_chunks
+
+Mass = Literal["theta", "walks", "reference"]
+MASSES = ("theta", "walks", "reference")
+CHUNK = 16  # targets a thread takes at a time
+
+
+class Weights(NamedTuple):
+    """Target ``i`` weighs ``nodes[indptr[i]:indptr[i+1]]`` by ``values`` of the same range, in order of first visit."""
+
+    indptr: IntArray
+    nodes: AnyArray
+    values: AnyArray
+
+
+class Sampled(NamedTuple):
+    weights: Weights
+    walks: IntArray
+
+
+class Sampling(NamedTuple):
+    """What a sampler needs to know besides the graph and its targets."""
+
+    hops: DoubleArray
+    theta: int
+    first_k: int
+    mass: Mass
+    seed: int
+    threads: int
+
+
+def number_of_walks(epsilon: float, eta: float = 2.0, delta: float = 0.01) -> int:
+    """``theta = ceil(2 eta^2 / epsilon * ln(1 / (delta epsilon)))``, enough for Lemma 4.2.
+
+    >>> number_of_walks(0.01)
+    7369
+    """
+    check_epsilon(epsilon)
+    if not eta > 1:
+        raise InputError(f"eta={eta}: expected a number above 1")
+    if not 0 < delta < 1:
+        raise InputError(f"delta={delta}: expected a number between 0 and 1")
+    return math.ceil(2 * eta**2 / epsilon * math.log(1 / (delta * epsilon)))
+
+
+def first_k_neighbours(epsilon: float) -> int:
+    """``K = 1 / epsilon^2``: as many visited nodes are enough.
+
+    >>> first_k_neighbours(0.05)
+    400
+    """
+    check_epsilon(epsilon)
+    return math.ceil(1 / epsilon**2 * (1 - 1e-12))  # 1/0.07^2 and the like carry a rounding error
+
+
+def check_epsilon(epsilon: float) -> None:
+    if not 0 < epsilon < 1:
+        raise InputError(f"epsilon={epsilon}: expected a number between 0 and 1; less is more exact and costs more")
+
+
+def walk(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) -> Sampled:
+    """``theta`` independent walks a target, fewer where first-K stops them (Algorithm 2, to the letter)."""
+    longest = int(lengths.max(initial=0))
+    most = _most_visited(graph, longest, how, max(how.first_k - 1, 1) + longest)
+    mass = MASSES.index(how.mass)
+
+    def scratch() -> Callable[..., int]:
+        keys, values, used = _table(graph, most)
+        path = np.empty(kernels.BATCH * max(longest, 1), graph.indices.dtype)
+        edge = np.empty(kernels.BATCH, np.int64)
+
+        def run(chunk: IntArray, reach: IntArray, nodes: AnyArray, weights: AnyArray, sizes: IntArray, walks: IntArray) -> int:
+            return int(kernels.walk(
+                graph.indptr, graph.indices, graph.cumulative_weights, chunk, reach, how.hops, how.theta, how.first_k,
+                mass, how.seed, keys, values, used, path, edge, nodes, weights, sizes, walks,
+            ))  # fmt: skip
+
+        return run
+
+    return _sample(graph, targets, lengths, how.threads, scratch, most)
+
+
+def stratify(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) -> Sampled:
+    """``theta`` walkers a target that move together; of the nodes they visit the K heaviest are kept."""
+    most = _most_visited(graph, int(lengths.max(initial=0)), how, None)
+
+    def scratch() -> Callable[..., int]:
+        keys, values, used = _table(graph, most)
+        counts = np.zeros(keys.size, np.int32)
+        frontier = np.empty(min(how.theta, most) + 1, np.int32)
+        edge, amount = np.empty(how.theta + 1, np.int64), np.empty(how.theta + 1, np.int32)
+        ranks = np.empty(most, np.float64)
+
+        def run(chunk: IntArray, reach: IntArray, nodes: AnyArray, weights: AnyArray, sizes: IntArray, walks: IntArray) -> int:
+            walks[:] = how.theta
+            return int(kernels.stratify(
+                graph.indptr, graph.indices, graph.cumulative_weights, chunk, reach, how.hops, how.theta, how.first_k,
+                how.mass == "walks", how.seed, keys, values, counts, used, frontier, edge, amount, ranks, nodes,
+                weights, sizes,
+            ))  # fmt: skip
+
+        return run
+
+    return _sample(graph, targets, lengths, how.threads, scratch, min(most, how.first_k))
+
+
+def _most_visited(graph: Graph, longest: int, how: Sampling, stopped: int | None) -> int:
+    """The most nodes that one target can visit: this, not the graph's size, sets the scratch memory."""
+    most = min(graph.num_nodes, how.theta * longest + 1)
+    return most if stopped is None else min(most, stopped)
+
+
+def _table(graph: Graph, most: int) -> tuple[AnyArray, DoubleArray, AnyArray]:
+    size = 1 << max(4, int(2 * most - 1).bit_length())
+    return np.zeros(size, graph.indices.dtype), np.zeros(size), np.empty(most + 1, np.int32)
+
+
+def _sample(
+    graph: Graph,
+    targets: IntArray,
+    lengths: IntArray,
+    threads: int,
+    scratch: Callable[[], Callable[..., int]],
+    most: int,
+) -> Sampled:
+    """Let threads take chunks of targets until none is left, each with its own scratch, and join what they found."""
+    chunks = range(0, targets.size, CHUNK)
+    sizes, walks = np.zeros(targets.size, np.int64), np.zeros(targets.size, np.int64)
+    found: list[tuple[AnyArray, AnyArray]] = [(np.empty(0), np.empty(0))] * len(chunks)
+    turn = itertools.count()
+
+    def work(_: int) -> None:
+        run = scratch()
+        nodes, weights = np.empty(CHUNK * most, graph.indices.dtype), np.empty(CHUNK * most, np.float32)
+        while (chunk := next(turn)) < len(chunks):
+            part = slice(chunks[chunk], chunks[chunk] + CHUNK)
+            total = run(targets[part], lengths[part], nodes, weights, sizes[part], walks[part])
+            found[chunk] = nodes[:total].copy(), weights[:total].copy()
+
+    map_chunks(work, range(min(threads, len(chunks))), threads)
+    indptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+    if not found:
+        return Sampled(Weights(indptr, np.empty(0, graph.indices.dtype), np.empty(0, np.float32)), walks)
+    nodes = np.concatenate([nodes for nodes, _ in found])
+    return Sampled(Weights(indptr, nodes, np.concatenate([values for _, values in found])), walks)
