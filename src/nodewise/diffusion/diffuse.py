@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,6 +32,25 @@ from nodewise.parallel import thread_count
 Engine = Literal["auto", "exact", "walks", "stratified"]
 ENGINES = ("auto", "exact", "walks", "stratified")
 NO_LIMIT = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class Params:
+    """The arguments of :func:`diffuse`."""
+
+    omega: float = 1.15
+    rho: float = 0.1
+    tau: float = 1.9
+    epsilon: float = 0.01
+    engine: Engine = "auto"
+    convention: Convention = "paper"
+    mass: Mass = "theta"
+    length: int | None = None
+    first_k: bool = True
+    eta: float = 2.0
+    delta: float = 0.01
+    seed: int = 0
+    threads: int | None = None
 
 
 class Diffusion:
@@ -94,7 +114,7 @@ class Diffusion:
     def _sample(self, how: Sampling) -> None:
         started = time.perf_counter()
         sampler = walk if self.engine == "walks" else stratify
-        self._weights, self.walks = sampler(self.graph, self.nodes, self._reach, how)
+        self._weights, self.walks, _ = sampler(self.graph, self.nodes, self._reach, how)
         self.seconds += time.perf_counter() - started
 
     def __repr__(self) -> str:
@@ -135,27 +155,39 @@ def diffuse(
     >>> diffuse(star, [0], omega=0.5, rho=0.0, length=1, engine="exact").matrix.toarray()
     array([[0.5625, 0.0625, 0.0625, 0.0625]], dtype=float32)
     """
-    nodes = checked_nodes(nodes, graph.num_nodes, "nodes")
-    _check_choice("engine", engine, ENGINES)
-    _check_choice("mass", mass, MASSES)
-    threads = thread_count(threads)
-    lengths = _lengths(graph, nodes, tau, convention, length)
-    hops = ghd(omega, rho, min(int(lengths.max(initial=0)), last_hop(omega, rho)))
-    how = Sampling(
-        hops=hops,
-        theta=number_of_walks(epsilon, eta, delta),
-        first_k=first_k_neighbours(epsilon) if first_k else NO_LIMIT,
-        mass=mass,
-        seed=checked_seed(seed),
-        threads=threads,
-    )
-    started = time.perf_counter()
-    plan = make_plan(graph, nodes, np.minimum(lengths, hops.size - 1), how, engine)
-    result = Diffusion(graph, nodes, lengths, hops, plan, threads)
-    result.seconds = time.perf_counter() - started
-    if plan.engine != "exact":
+    params = Params(
+        omega, rho, tau, epsilon, engine, convention, mass, length, first_k, eta, delta, seed, threads
+    )  # fmt: skip
+    result, how = _planned(graph, nodes, params)
+    if result.engine != "exact":
         result._sample(how)
     return result
+
+
+def plan_diffusion(graph: Graph, nodes: AnyArray, **params: Any) -> Plan:
+    """What :func:`diffuse` with the same arguments would choose, without doing it."""
+    return _planned(graph, nodes, Params(**params))[0].plan
+
+
+def _planned(graph: Graph, nodes: AnyArray, params: Params) -> tuple[Diffusion, Sampling]:
+    """The user's arguments, checked and turned into what the engines take."""
+    _check_choice("engine", params.engine, ENGINES)
+    _check_choice("mass", params.mass, MASSES)
+    nodes = checked_nodes(nodes, graph.num_nodes, "nodes")
+    lengths = _lengths(graph, nodes, params)
+    how = Sampling(
+        hops=ghd(params.omega, params.rho, min(int(lengths.max(initial=0)), last_hop(params.omega, params.rho))),
+        theta=number_of_walks(params.epsilon, params.eta, params.delta),
+        first_k=first_k_neighbours(params.epsilon) if params.first_k else NO_LIMIT,
+        mass=params.mass,
+        seed=checked_seed(params.seed),
+        threads=thread_count(params.threads),
+    )
+    started = time.perf_counter()
+    plan = make_plan(graph, nodes, np.minimum(lengths, how.hops.size - 1), how, params.engine)
+    result = Diffusion(graph, nodes, lengths, how.hops, plan, how.threads)
+    result.seconds = time.perf_counter() - started
+    return result, how
 
 
 def checked_seed(seed: int) -> int:
@@ -164,12 +196,12 @@ def checked_seed(seed: int) -> int:
     return int(seed)
 
 
-def _lengths(graph: Graph, nodes: IntArray, tau: float, convention: Convention, length: int | None) -> IntArray:
-    if length is None:
-        return diffusion_lengths(graph, nodes, tau, convention)
-    if length < 0:
-        raise InputError(f"length={length}: expected 0 or more hops")
-    return np.full(nodes.size, length, np.int64)
+def _lengths(graph: Graph, nodes: IntArray, params: Params) -> IntArray:
+    if params.length is None:
+        return diffusion_lengths(graph, nodes, params.tau, params.convention)
+    if params.length < 0:
+        raise InputError(f"length={params.length}: expected 0 or more hops")
+    return np.full(nodes.size, params.length, np.int64)
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

@@ -109,7 +109,7 @@ def _empty_table(keys, values, used, size, scale, nodes, weights):
 @njit(cache=True, nogil=True)
 def walk(
     indptr, indices, cumulative, targets, lengths, hops, theta, first_k, mass, seed,
-    keys, values, used, path, edge, out_nodes, out_weights, out_sizes, out_walks,
+    keys, values, used, path, edge, out_nodes, out_weights, out_sizes, out_walks, out_steps,
 ):  # fmt: skip
     """Walks from each target; first-K stops after the walk that brings the visited nodes to ``first_k``.
 
@@ -123,7 +123,7 @@ def walk(
         home = _slot(keys, target)
         keys[home] = target + 1
         used[0] = home
-        size, walks = 1, 0
+        size, walks, steps = 1, 0, 0
         while walks < theta and (size < first_k or walks == 0):
             batch = min(BATCH, theta - walks)
             at[:batch] = target
@@ -131,6 +131,7 @@ def walk(
                 state = _advance(indptr, indices, cumulative, at, batch, edge, state)
                 for w in range(batch):
                     path[w * length + step] = at[w]
+            steps += batch * length
             for w in range(batch):
                 for step in range(length):
                     node = path[w * length + step]
@@ -148,6 +149,7 @@ def walk(
         _empty_table(keys, values, used, size, 1.0 / divisor, out_nodes[total:], out_weights[total:])
         out_sizes[i] = size
         out_walks[i] = walks
+        out_steps[i] = steps
         total += size
     return total
 
@@ -215,8 +217,8 @@ def _arrive(indptr, indices, edge, amount, moves, keys, counts, used, size, fron
 
 @njit(cache=True, nogil=True)
 def _move_all(indptr, indices, cumulative, length, hops, state, keys, values, counts, used, frontier, edge, amount):
-    """Let the walkers that wait in the table's first slot take ``length`` steps; returns the table's size."""
-    size, here = 1, 1
+    """Let the walkers that wait in the table's first slot take ``length`` steps; returns the table's size and the edges used."""
+    size, here, steps = 1, 1, 0
     frontier[0] = used[0]
     for step in range(length + 1):
         moves = 0
@@ -236,7 +238,8 @@ def _move_all(indptr, indices, cumulative, length, hops, state, keys, values, co
                     moves = _send_one_each(first, degree, walkers, start, cumulative, edge, amount, moves)
         if step < length:
             size, here = _arrive(indptr, indices, edge, amount, moves, keys, counts, used, size, frontier)
-    return size
+            steps += moves
+    return size, steps
 
 
 @njit(cache=True, nogil=True)
@@ -274,7 +277,7 @@ def _empty_heaviest(keys, values, used, size, most, keep_mass, scale, ranks, nod
 @njit(cache=True, nogil=True)
 def stratify(
     indptr, indices, cumulative, targets, lengths, hops, theta, most, keep_mass, seed,
-    keys, values, counts, used, frontier, edge, amount, ranks, out_nodes, out_weights, out_sizes,
+    keys, values, counts, used, frontier, edge, amount, ranks, out_nodes, out_weights, out_sizes, out_steps,
 ):  # fmt: skip
     """All ``theta`` walkers of a target move together, as counts per node.
 
@@ -289,7 +292,7 @@ def stratify(
         used[0] = home
         counts[home] = theta
         state = _stream(seed, targets[i])
-        size = _move_all(
+        size, out_steps[i] = _move_all(
             indptr, indices, cumulative, lengths[i], hops, state, keys, values, counts, used, frontier, edge, amount
         )
         out_sizes[i] = _empty_heaviest(

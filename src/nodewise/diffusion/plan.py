@@ -78,9 +78,8 @@ def _sampling_nanoseconds(graph: Graph, nodes: IntArray, reach: IntArray, how: S
     share = nodes.size / chosen.size
     costs = {}
     for name, sampler in (("walks", walk), ("stratified", stratify)):
-        weights, walks = sampler(graph, nodes[chosen], reach[chosen], how)
-        steps = float(np.sum(walks * reach[chosen]))
-        costs[name] = share * (steps * _step_nanoseconds(graph) + weights.nodes.size * row)
+        weights, _, steps = sampler(graph, nodes[chosen], reach[chosen], how)
+        costs[name] = share * (float(steps.sum()) * _step_nanoseconds(graph) + weights.nodes.size * row)
     return costs
 
 

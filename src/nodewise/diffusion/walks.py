@@ -29,8 +29,11 @@ class Weights(NamedTuple):
 
 
 class Sampled(NamedTuple):
+    """The weights, and for each target the walks made and the edges followed."""
+
     weights: Weights
     walks: IntArray
+    steps: IntArray
 
 
 class Sampling(NamedTuple):
@@ -42,6 +45,14 @@ class Sampling(NamedTuple):
     mass: Mass
     seed: int
     threads: int
+
+
+class _Counts(NamedTuple):
+    """What a kernel counts for each target: neighbours found, walks made, edges followed."""
+
+    sizes: IntArray
+    walks: IntArray
+    steps: IntArray
 
 
 def number_of_walks(epsilon: float, eta: float = 2.0, delta: float = 0.01) -> int:
@@ -84,10 +95,10 @@ def walk(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) -> S
         path = np.empty(kernels.BATCH * max(longest, 1), graph.indices.dtype)
         edge = np.empty(kernels.BATCH, np.int64)
 
-        def run(chunk: IntArray, reach: IntArray, nodes: AnyArray, weights: AnyArray, sizes: IntArray, walks: IntArray) -> int:
+        def run(chunk: IntArray, reach: IntArray, nodes: AnyArray, weights: AnyArray, counts: _Counts) -> int:
             return int(kernels.walk(
                 graph.indptr, graph.indices, graph.cumulative_weights, chunk, reach, how.hops, how.theta, how.first_k,
-                mass, how.seed, keys, values, used, path, edge, nodes, weights, sizes, walks,
+                mass, how.seed, keys, values, used, path, edge, nodes, weights, *counts,
             ))  # fmt: skip
 
         return run
@@ -101,17 +112,17 @@ def stratify(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) 
 
     def scratch() -> Callable[..., int]:
         keys, values, used = _table(graph, most)
-        counts = np.zeros(keys.size, np.int32)
+        waiting = np.zeros(keys.size, np.int32)
         frontier = np.empty(min(how.theta, most) + 1, np.int32)
         edge, amount = np.empty(how.theta + 1, np.int64), np.empty(how.theta + 1, np.int32)
         ranks = np.empty(most, np.float64)
 
-        def run(chunk: IntArray, reach: IntArray, nodes: AnyArray, weights: AnyArray, sizes: IntArray, walks: IntArray) -> int:
-            walks[:] = how.theta
+        def run(chunk: IntArray, reach: IntArray, nodes: AnyArray, weights: AnyArray, counts: _Counts) -> int:
+            counts.walks[:] = how.theta
             return int(kernels.stratify(
                 graph.indptr, graph.indices, graph.cumulative_weights, chunk, reach, how.hops, how.theta, how.first_k,
-                how.mass == "walks", how.seed, keys, values, counts, used, frontier, edge, amount, ranks, nodes,
-                weights, sizes,
+                how.mass == "walks", how.seed, keys, values, waiting, used, frontier, edge, amount, ranks, nodes,
+                weights, counts.sizes, counts.steps,
             ))  # fmt: skip
 
         return run
@@ -140,8 +151,8 @@ def _sample(
 ) -> Sampled:
     """Let threads take chunks of targets until none is left, each with its own scratch, and join what they found."""
     chunks = range(0, targets.size, CHUNK)
-    sizes, walks = np.zeros(targets.size, np.int64), np.zeros(targets.size, np.int64)
-    found: list[tuple[AnyArray, AnyArray]] = [(np.empty(0), np.empty(0))] * len(chunks)
+    counts = _Counts(*np.zeros((3, targets.size), np.int64))
+    found: list[tuple[AnyArray, AnyArray]] = [(np.empty(0, np.uint32), np.empty(0, np.float32))] * len(chunks)
     turn = itertools.count()
 
     def work(_: int) -> None:
@@ -149,12 +160,11 @@ def _sample(
         nodes, weights = np.empty(CHUNK * most, graph.indices.dtype), np.empty(CHUNK * most, np.float32)
         while (chunk := next(turn)) < len(chunks):
             part = slice(chunks[chunk], chunks[chunk] + CHUNK)
-            total = run(targets[part], lengths[part], nodes, weights, sizes[part], walks[part])
+            total = run(targets[part], lengths[part], nodes, weights, _Counts(*(c[part] for c in counts)))
             found[chunk] = nodes[:total].copy(), weights[:total].copy()
 
     map_chunks(work, range(min(threads, len(chunks))), threads)
-    indptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
-    if not found:
-        return Sampled(Weights(indptr, np.empty(0, graph.indices.dtype), np.empty(0, np.float32)), walks)
-    nodes = np.concatenate([nodes for nodes, _ in found])
-    return Sampled(Weights(indptr, nodes, np.concatenate([values for _, values in found])), walks)
+    indptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts.sizes)))
+    nodes = np.concatenate([np.empty(0, graph.indices.dtype), *(nodes for nodes, _ in found)])
+    values = np.concatenate([np.empty(0, np.float32), *(values for _, values in found)])
+    return Sampled(Weights(indptr, nodes, values), counts.walks, counts.steps)

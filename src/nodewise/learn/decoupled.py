@@ -1,0 +1,316 @@
+"""What every decoupled classifier shares: rows for the nodes asked about, and a head that learns on them.
+
+A method says how a node's row is made (``_represent``); checking, training, scoring and saving live here.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from nodewise._typing import AnyArray, FloatArray, IntArray
+from nodewise.errors import InputError, NodewiseWarning, StoreError
+from nodewise.graph import UNKNOWN, Graph, checked_nodes
+from nodewise.learn import bundle
+from nodewise.learn.head import Head
+from nodewise.learn.metrics import micro_f1
+from nodewise.learn.normalize import normalize
+from nodewise.learn.trainer import Outcome, Progress, Recipe, choose_device, train
+from nodewise.parallel import thread_count
+
+PREDICT_BYTES = 1 << 28  # representations held at a time while predicting
+
+
+class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
+    """Base of the classifiers; see :class:`nodewise.NIGCN` for what the parameters mean."""
+
+    hidden: int
+    layers: int
+    dropout: float
+    lr: float
+    weight_decay: float
+    epochs: int
+    patience: int
+    batch_size: int | None
+    feature_norm: str
+    row_norm: str
+    device: str
+    seed: int
+    threads: int | None
+
+    # ------------------------------------------------------------------ what a method says of itself
+
+    def _represent(self, graph: Graph, nodes: IntArray) -> FloatArray:
+        """A row for each of ``nodes``. ``graph.features`` are normalised already."""
+        raise NotImplementedError
+
+    def _prepare(self, graph: Graph, nodes: IntArray) -> None:
+        """Called once in ``fit``, with all nodes that it will ask about."""
+
+    # ------------------------------------------------------------------ the estimator
+
+    def fit(
+        self,
+        graph: Graph,
+        train: AnyArray,
+        val: AnyArray | None = None,
+        *,
+        inductive: bool = False,
+        part: AnyArray | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Learn from the labels of ``train``; stop when ``val`` gets no better (without ``val``, after ``epochs``).
+
+        ``inductive``: training rows see only the subgraph that ``part`` induces (by default the graph's official
+        training part, or else ``train`` itself).
+        """
+        nodes = [checked_nodes(train, graph.num_nodes, "train")]
+        if val is not None:
+            nodes.append(checked_nodes(val, graph.num_nodes, "val"))
+        self._check_fit(graph, *nodes)
+        rows = self.represent_parts(graph, nodes, inductive=inductive, part=part)
+        return self.fit_rows(graph, nodes, rows, progress)
+
+    def represent(self, graph: Graph, nodes: AnyArray | None = None) -> FloatArray:
+        """The rows that the head sees, for ``nodes`` or for all."""
+        nodes = _nodes_or_all(graph, nodes)
+        return self._rows(self._with_normal_features(graph), nodes)
+
+    def predict_proba(self, graph: Graph, nodes: AnyArray | None = None) -> FloatArray:
+        """Probabilities ``(len(nodes), len(classes_))``, columns as in ``classes_``."""
+        self._check_fitted()
+        nodes = _nodes_or_all(graph, nodes)
+        if graph.num_features != self.n_features_in_:
+            raise InputError(
+                f"{graph.name} has {graph.num_features:,} features; this model was trained on {self.n_features_in_:,}"
+            )
+        graph = self._with_normal_features(graph)
+        step = max(1, PREDICT_BYTES // (4 * max(1, self.n_features_in_)))
+        parts = [self.proba_of_rows(self._rows(graph, nodes[i : i + step])) for i in range(0, nodes.size, step)]
+        return np.concatenate(parts) if parts else np.zeros((0, self.classes_.size), np.float32)
+
+    def predict(self, graph: Graph, nodes: AnyArray | None = None) -> AnyArray:
+        """Labels of ``nodes`` (or of all): one a node, or a 0/1 matrix where training labels were one."""
+        return self.labels_of_proba(self.predict_proba(graph, nodes))
+
+    def score(self, graph: Graph, nodes: AnyArray) -> float:
+        """Micro-F1 on ``nodes``, whose labels the graph must know."""
+        self._check_fitted()
+        nodes = checked_nodes(nodes, graph.num_nodes, "nodes")
+        return micro_f1(known_labels(graph, nodes, "nodes"), self.predict(graph, nodes))
+
+    # ------------------------------------------------------------------ its steps, for those who hold the rows
+
+    def represent_parts(
+        self, graph: Graph, parts: list[IntArray], *, inductive: bool = False, part: AnyArray | None = None
+    ) -> list[FloatArray]:
+        """Rows for several lists of nodes, the first being the training nodes."""
+        if graph.features is None:
+            raise InputError(
+                f"{graph.name} has no features to diffuse. Give it some, or let each node be its own feature: "
+                f"graph.replace(features=scipy.sparse.identity(graph.num_nodes, format='csr'))"
+            )
+        started = time.perf_counter()
+        graph = self._with_normal_features(graph)
+        everything = np.concatenate(parts)
+        self._prepare(graph, everything)
+        if inductive:
+            rows = [self._inductive_rows(graph, parts[0], part), self._rows(graph, np.concatenate([[], *parts[1:]]))]
+        else:
+            rows = [self._rows(graph, everything)]
+        self.seconds_ = {"diffusion": time.perf_counter() - started}
+        cuts = np.cumsum([p.size for p in parts])[:-1]
+        return np.split(np.concatenate(rows), cuts)
+
+    def fit_rows(
+        self, graph: Graph, nodes: list[IntArray], rows: list[FloatArray], progress: Progress | None = None
+    ) -> Self:
+        """Train the head on rows that :meth:`represent_parts` made, for training and perhaps validation nodes."""
+        started = time.perf_counter()
+        self._learn_classes(graph, nodes[0])
+        self.n_features_in_ = graph.num_features
+        device = choose_device(self.device)
+        pairs = [
+            (torch.from_numpy(r).to(device), self._encoded(known_labels(graph, n, what)).to(device))
+            for n, r, what in zip(nodes[:2], rows[:2], ("train", "val"), strict=False)
+        ]
+        self.network_, outcome = train(
+            lambda: self._make_head(rows[0].shape[1]), pairs[0], pairs[1] if len(pairs) > 1 else None, self._recipe(), progress
+        )
+        self.epochs_, self.best_epoch_, self.val_f1_ = _parts_of(outcome)
+        self.seconds_["training"] = time.perf_counter() - started
+        return self
+
+    def proba_of_rows(self, rows: FloatArray) -> FloatArray:
+        """Probabilities for rows already made."""
+        device = next(self.network_.parameters()).device
+        with torch.no_grad():
+            out = self.network_(torch.from_numpy(rows).to(device))
+            proba = torch.sigmoid(out) if self.multilabel_ else torch.softmax(out, 1)
+        return np.asarray(proba.cpu().numpy())
+
+    def labels_of_proba(self, proba: FloatArray) -> AnyArray:
+        """The labels that probabilities stand for."""
+        if self.multilabel_:
+            return (proba > 0.5).astype(np.int8)
+        return np.asarray(self.classes_[proba.argmax(1)])
+
+    # ------------------------------------------------------------------ saved form
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a folder: ``config.json`` and ``model.safetensors``. A model already there is replaced."""
+        self._check_fitted()
+        fitted = {
+            "classes": self.classes_.tolist(),
+            "label_names": self.label_names_,
+            "multilabel": self.multilabel_,
+            "n_features_in": self.n_features_in_,
+            "row_width": self.network_.linear[0].in_features,
+            "epochs": self.epochs_,
+            "best_epoch": self.best_epoch_,
+            "val_f1": self.val_f1_,
+            **self._fitted_extras(),
+        }
+        tensors = {name: value.detach().cpu().contiguous() for name, value in self.network_.state_dict().items()}
+        bundle.save(Path(path), type(self).__name__, self.get_params(), fitted, tensors)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """A model that :meth:`save` wrote."""
+        params, fitted, tensors = bundle.load(Path(path), cls.__name__)
+        try:
+            model = cls(**params)
+            model.classes_ = np.asarray(fitted["classes"], np.int64)
+            model.label_names_, model.multilabel_ = fitted["label_names"], bool(fitted["multilabel"])
+            model.n_features_in_ = int(fitted["n_features_in"])
+            model.epochs_, model.best_epoch_, model.val_f1_ = fitted["epochs"], fitted["best_epoch"], fitted["val_f1"]
+            model._restore_extras(fitted)
+            model.network_ = model._make_head(int(fitted["row_width"]))
+            model.network_.load_state_dict(tensors)
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise StoreError(
+                f"{path}: the parts of this model do not fit together ({error}); train it again or restore the folder"
+            ) from error
+        model.network_.to(choose_device(model.device)).eval()
+        return model
+
+    def _fitted_extras(self) -> dict[str, Any]:
+        """What a method learned in ``_prepare`` and needs again."""
+        return {}
+
+    def _restore_extras(self, fitted: dict[str, Any]) -> None:
+        """Take back what :meth:`_fitted_extras` gave."""
+
+    # ------------------------------------------------------------------ inside
+
+    def _rows(self, graph: Graph, nodes: IntArray) -> FloatArray:
+        rows: FloatArray = normalize(self._represent(graph, nodes.astype(np.int64)), self.row_norm)
+        return rows
+
+    def _with_normal_features(self, graph: Graph) -> Graph:
+        return graph if self.feature_norm == "none" else graph.replace(features=normalize(graph.features, self.feature_norm))
+
+    def _inductive_rows(self, graph: Graph, train: IntArray, part: AnyArray | None) -> FloatArray:
+        if part is None:
+            part = graph.splits.get("train", train)
+        inside = np.unique(checked_nodes(part, graph.num_nodes, "part"))
+        position = np.searchsorted(inside, train)
+        outside = (position == inside.size) | (inside[np.minimum(position, inside.size - 1)] != train)
+        if outside.any():
+            raise InputError(f"train: node {train[outside][0]:,} is not in the training part; expected every one there")
+        return self._rows(graph.subgraph(inside), position)
+
+    def _make_head(self, width: int) -> Head:
+        outputs = self.classes_.size
+        return Head(width, outputs, self.hidden, self.layers, self.dropout)
+
+    def _recipe(self) -> Recipe:
+        return Recipe(
+            self.lr, self.weight_decay, self.epochs, self.patience, self.batch_size, self.seed, thread_count(self.threads)
+        )
+
+    def _learn_classes(self, graph: Graph, train: IntArray) -> None:
+        labels = graph.labels
+        if labels is None:
+            raise InputError(f"{graph.name} has no labels to learn from")
+        self.multilabel_ = graph.multilabel
+        self.label_names_ = None if graph.label_names is None else list(graph.label_names)
+        if self.multilabel_:
+            self.classes_ = np.arange(labels.shape[1])
+            seen = np.flatnonzero(labels[train].any(0))
+        else:
+            self.classes_ = np.unique(labels[labels != UNKNOWN])
+            seen = np.unique(labels[train])
+        missing = np.setdiff1d(self.classes_, seen)
+        if missing.size:
+            named = ", ".join(str(self._label_name(c)) for c in missing[:5]) + (", …" if missing.size > 5 else "")
+            warnings.warn(
+                f"{missing.size} of {self.classes_.size} classes have no training node and will not be predicted "
+                f"reliably: {named}",
+                NodewiseWarning,
+                stacklevel=4,
+            )
+
+    def _label_name(self, label: int) -> str | int:
+        return self.label_names_[label] if self.label_names_ is not None else int(label)
+
+    def _encoded(self, labels: AnyArray) -> torch.Tensor:
+        if self.multilabel_:
+            return torch.from_numpy(labels.astype(np.float32))
+        return torch.from_numpy(np.searchsorted(self.classes_, labels).astype(np.int64))
+
+    def _check_fit(self, graph: Graph, train: IntArray, val: IntArray | None = None) -> None:
+        if train.size == 0:
+            raise InputError("train: no training node; expected at least one with a known label")
+        known_labels(graph, train, "train")
+        if val is not None:
+            known_labels(graph, val, "val")
+            both = np.intersect1d(train, val)
+            if both.size:
+                raise InputError(f"val: node {both[0]:,} is in train too; a node used to learn cannot tell when to stop")
+        _check_numbers(self)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "network_"):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit first")
+
+
+def known_labels(graph: Graph, nodes: IntArray, what: str) -> AnyArray:
+    """The labels of ``nodes``, all of which must be known."""
+    if graph.labels is None:
+        raise InputError(f"{graph.name} has no labels; {what} needs them")
+    labels: AnyArray = graph.labels[nodes]
+    if labels.ndim == 1 and (unknown := np.flatnonzero(labels == UNKNOWN)).size:
+        raise InputError(f"{what}: the label of node {nodes[unknown[0]]:,} is not known; expected labelled nodes")
+    return labels
+
+
+def _nodes_or_all(graph: Graph, nodes: AnyArray | None) -> IntArray:
+    return np.arange(graph.num_nodes) if nodes is None else checked_nodes(nodes, graph.num_nodes, "nodes")
+
+
+def _parts_of(outcome: Outcome) -> tuple[int, int, float | None]:
+    return outcome.epochs, outcome.best_epoch, outcome.val_f1
+
+
+def _check_numbers(model: DecoupledClassifier) -> None:
+    """The head's parameters, checked where they are used first."""
+    least = {"hidden": 1, "layers": 1, "epochs": 1, "patience": 1}
+    for name, low in least.items():
+        if getattr(model, name) < low:
+            raise InputError(f"{name}={getattr(model, name)}: expected at least {low}")
+    if not 0 <= model.dropout < 1:
+        raise InputError(f"dropout={model.dropout}: expected a number of at least 0 and below 1")
+    if not model.lr > 0:
+        raise InputError(f"lr={model.lr}: expected a number above 0")
+    if not model.weight_decay >= 0:
+        raise InputError(f"weight_decay={model.weight_decay}: expected a number of at least 0")
+    if model.batch_size is not None and model.batch_size < 1:
+        raise InputError(f"batch_size={model.batch_size}: expected at least 1, or None for all rows at once")

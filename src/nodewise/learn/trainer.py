@@ -1,0 +1,132 @@
+"""Training: Adam on the training rows, stopped by the validation rows, the best weights kept."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from nodewise.errors import InputError
+from nodewise.learn.head import Head
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train. ``batch_size=None`` takes all rows at once; ``patience`` counts epochs without a better score."""
+
+    lr: float
+    weight_decay: float
+    epochs: int
+    patience: int
+    batch_size: int | None
+    seed: int
+    threads: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Epochs run, the epoch whose weights were kept, and its validation micro-F1 (None without validation rows)."""
+
+    epochs: int
+    best_epoch: int
+    val_f1: float | None
+
+
+Rows = tuple[torch.Tensor, torch.Tensor]
+Progress = Callable[[int, float | None], None]
+
+
+def choose_device(device: str) -> torch.device:
+    """``"auto"`` is CUDA where there is one, else the CPU."""
+    if device not in ("auto", "cpu", "cuda"):
+        raise InputError(f"device={device!r}: expected 'cpu', 'cuda' or 'auto'")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InputError("device='cuda': this machine or this build of torch has no CUDA; use 'cpu' or 'auto'")
+    return torch.device("cuda" if device != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+def train(
+    make_head: Callable[[], Head], rows: Rows, val: Rows | None, recipe: Recipe, progress: Progress | None = None
+) -> tuple[Head, Outcome]:
+    """A head trained on ``rows``; labels are class numbers, or a 0/1 matrix for several labels a row."""
+    with _settings(recipe):
+        head = make_head().to(rows[0].device)
+        optimizer = torch.optim.Adam(head.parameters(), lr=recipe.lr, weight_decay=recipe.weight_decay)
+        best: tuple[float, float] = (-1.0, 0.0)
+        best_epoch, kept, epoch = 0, copy.deepcopy(head.state_dict()), 0
+        for epoch in range(1, recipe.epochs + 1):
+            head.train()
+            for features, labels in _batches(rows, recipe.batch_size):
+                optimizer.zero_grad(set_to_none=True)
+                _loss(head(features), labels).backward()  # type: ignore[no-untyped-call]
+                optimizer.step()
+            if val is None:
+                continue
+            score = _evaluate(head, val)
+            if progress is not None:
+                progress(epoch, score[0])
+            if score > best:
+                best, best_epoch = score, epoch
+                kept = {name: value.clone() for name, value in head.state_dict().items()}
+            elif epoch - best_epoch >= recipe.patience:
+                break
+        if val is not None:
+            head.load_state_dict(kept)
+        head.eval()
+        return head, Outcome(epoch, best_epoch if val is not None else epoch, best[0] if val is not None else None)
+
+
+def _evaluate(head: Head, rows: Rows) -> tuple[float, float]:
+    """Micro-F1, and minus the loss to tell equal scores apart."""
+    head.eval()
+    with torch.no_grad():
+        out = head(rows[0])
+        return _micro_f1(out, rows[1]), -float(_loss(out, rows[1]))
+
+
+def _micro_f1(out: torch.Tensor, labels: torch.Tensor) -> float:
+    """As :func:`nodewise.learn.metrics.micro_f1`, on the network's device."""
+    if labels.ndim == 1:
+        return float((out.argmax(1) == labels).float().mean())
+    named = out > 0
+    total = float(named.sum() + labels.sum())
+    return 2 * float(labels[named].sum()) / total if total else 1.0
+
+
+def _loss(out: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    if labels.ndim == 2:
+        return nn.functional.binary_cross_entropy_with_logits(out, labels)
+    return nn.functional.cross_entropy(out, labels)
+
+
+def _batches(rows: Rows, size: int | None) -> Iterator[Rows]:
+    count = rows[0].shape[0]
+    if size is None or size >= count:
+        yield rows
+        return
+    order = torch.randperm(count)
+    for first in range(0, count, size):
+        chosen = order[first : first + size].to(rows[0].device)
+        yield rows[0][chosen], rows[1][chosen]
+
+
+@contextmanager
+def _settings(recipe: Recipe) -> Iterator[None]:
+    """Seeded, on so many threads, and back to what was before.
+
+    Weight decay shrinks weights into denormal numbers, which the processor handles several times slower: flush them.
+    """
+    threads = torch.get_num_threads()
+    with torch.random.fork_rng():
+        torch.manual_seed(recipe.seed)
+        torch.set_num_threads(recipe.threads)
+        torch.set_flush_denormal(True)
+        try:
+            yield
+        finally:
+            torch.set_flush_denormal(False)
+            torch.set_num_threads(threads)
