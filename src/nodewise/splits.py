@@ -1,0 +1,163 @@
+"""Which nodes train, validate and test: drawn as in the paper, read from a file, or the data set's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from nodewise._typing import AnyArray, IntArray
+from nodewise.datasets.npz import read_arrays
+from nodewise.errors import InputError
+from nodewise.graph import UNKNOWN, Graph, checked_labels, checked_nodes
+
+PARTS = ("train", "val", "test")
+
+
+class Split(NamedTuple):
+    """Three sets of node ids, no node in two of them."""
+
+    train: IntArray
+    val: IntArray
+    test: IntArray
+
+
+# ---------------------------------------------------------------------- drawn
+
+
+def random_splits(
+    labels: AnyArray, count: int, per_class: int = 20, val: int = 500, test: int = 1000, seed: int = 0
+) -> list[Split]:
+    """``count`` splits in the paper's protocol: ``per_class`` training nodes of each class, then ``val`` and ``test``.
+
+    Only nodes with a known label are drawn. Split i depends on ``seed`` and i alone, so that more splits can be drawn
+    later. Where a node has several labels, training takes ``per_class`` times the number of labels, at random.
+
+    >>> import numpy as np
+    >>> [part.size for part in random_splits(np.arange(100) % 2, count=1, per_class=5, val=20, test=30)[0]]
+    [10, 20, 30]
+    """
+    _check_counts(count=count, per_class=per_class, val=val, test=test, seed=seed)
+    array = checked_labels(labels, np.shape(labels)[0] if np.ndim(labels) else 0)
+    if array is None:
+        raise InputError("labels: none; splits are drawn among the nodes whose label is known")
+    pools = _training_pools(array, per_class)
+    labelled = np.sort(np.concatenate([pool for pool, _ in pools]))
+    _check_enough(labelled.size, sum(take for _, take in pools), val, test)
+    return [_draw(pools, labelled, val, test, np.random.default_rng([seed, i])) for i in range(count)]
+
+
+def share_splits(labels: AnyArray, count: int, seed: int = 0) -> list[Split]:
+    """``count`` splits of all nodes with a known label: 60% train, 20% validate, 20% test, at random.
+
+    For graphs with too few labels for the paper's protocol.
+
+    >>> import numpy as np
+    >>> [part.size for part in share_splits(np.arange(100) % 2, count=1)[0]]
+    [60, 20, 20]
+    """
+    _check_counts(count=count, seed=seed)
+    known = np.flatnonzero(labels.any(axis=1) if labels.ndim == 2 else labels != UNKNOWN)
+    if known.size < 3:
+        raise InputError(f"labels: {known.size} nodes have a known label; expected at least 3, one for each part")
+    tail = max(1, known.size // 5)
+    shuffled = [np.random.default_rng([seed, i]).permutation(known) for i in range(count)]
+    return [Split(*(np.sort(part) for part in np.split(nodes, (-2 * tail, -tail)))) for nodes in shuffled]
+
+
+def _training_pools(labels: AnyArray, per_class: int) -> list[tuple[IntArray, int]]:
+    """Sets of nodes, and how many training nodes to draw from each."""
+    if labels.ndim == 2:
+        return [(np.flatnonzero(labels.any(axis=1)), per_class * labels.shape[1])]
+    known = np.flatnonzero(labels != UNKNOWN)
+    if known.size == 0:
+        raise InputError("labels: all are -1, unknown; splits are drawn among the nodes whose label is known")
+    pools = []
+    for label in np.unique(labels[known]):
+        members = np.flatnonzero(labels == label)
+        if members.size < per_class:
+            raise InputError(
+                f"labels: class {label} has {members.size:,} nodes, too few for per_class={per_class:,}. "
+                f"Lower per_class to {members.size:,} or less, or drop the class (label -1)"
+            )
+        pools.append((members, per_class))
+    return pools
+
+
+def _draw(
+    pools: list[tuple[IntArray, int]], labelled: IntArray, val: int, test: int, random: np.random.Generator
+) -> Split:
+    train = np.concatenate([random.choice(pool, take, replace=False) for pool, take in pools])
+    rest = random.choice(np.setdiff1d(labelled, train), val + test, replace=False)
+    return Split(np.sort(train), np.sort(rest[:val]), np.sort(rest[val:]))
+
+
+def _check_counts(**counts: int) -> None:
+    for name, value in counts.items():
+        low = 1 if name in ("count", "per_class") else 0
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
+            raise InputError(f"{name} is {value!r}; expected a whole number, {low} or more")
+
+
+def _check_enough(labelled: int, train: int, val: int, test: int) -> None:
+    if train + val + test > labelled:
+        raise InputError(
+            f"labels: {labelled:,} nodes have a known label, but {train:,} for training, {val:,} for validation and "
+            f"{test:,} for testing make {train + val + test:,}. Lower per_class, val or test"
+        )
+
+
+# ---------------------------------------------------------------------- read
+
+
+def read_split_file(path: str | Path, num_nodes: int) -> list[Split]:
+    """The splits in an ``.npz`` file with integer arrays ``train``, ``val`` and ``test``, a row a split."""
+    path = Path(path)
+    arrays = read_arrays(path, PARTS, needed=PARTS)
+    tables = {part: _table(path, part, arrays[part]) for part in PARTS}
+    rows = {part: table.shape[0] for part, table in tables.items()}
+    if len(set(rows.values())) != 1:
+        counts = ", ".join(f"{part} {number:,}" for part, number in rows.items())
+        raise InputError(f"{path}: the number of rows differs ({counts}); expected one row a split in each array")
+    if rows["train"] == 0:
+        raise InputError(f"{path}: its arrays have no rows; expected one row a split. Write the splits again")
+    return [
+        _checked_split(f"{path}: row {i}", {p: tables[p][i] for p in PARTS}, num_nodes) for i in range(rows["train"])
+    ]
+
+
+def official_split(graph: Graph) -> Split:
+    """The split that came with the data set."""
+    missing = [part for part in PARTS if part not in graph.splits]
+    if missing:
+        raise InputError(
+            f"{graph.name}: has no official split (no {', '.join(missing)}); expected the parts train, val and test. "
+            f"Draw splits with random_splits, or read them from a file"
+        )
+    return _checked_split(f"{graph.name}: official split", graph.splits, graph.num_nodes)
+
+
+def _table(path: Path, part: str, array: AnyArray) -> AnyArray:
+    if array.ndim not in (1, 2) or array.dtype.kind not in "iu":
+        raise InputError(
+            f"{path}: {part} has shape {array.shape} and type {array.dtype}; expected whole numbers, "
+            f"one row of node ids a split"
+        )
+    return np.atleast_2d(array)
+
+
+def _checked_split(where: str, parts: Mapping[str, AnyArray], num_nodes: int) -> Split:
+    split = Split(*(checked_nodes(parts[part], num_nodes, f"{where}, {part}") for part in PARTS))
+    owner = np.full(num_nodes, -1, np.int8)
+    for i, (part, nodes) in enumerate(zip(PARTS, split, strict=True)):
+        taken = nodes[owner[nodes] >= 0]
+        if taken.size:
+            other = PARTS[owner[taken[0]]]
+            raise InputError(f"{where}: node {taken[0]:,} is in {other} and in {part}; keep each node in one part")
+        owner[nodes] = i
+        if np.unique(nodes).size != nodes.size:
+            ids, times = np.unique(nodes, return_counts=True)
+            raise InputError(f"{where}, {part}: node {ids[times > 1][0]:,} is there twice; list each node once")
+    return split
