@@ -14,9 +14,12 @@ from nodewise.errors import InputError, NodewiseError, NodewiseWarning, StoreErr
 if TYPE_CHECKING:
     from nodewise import synthetic
     from nodewise.datasets import load
-    from nodewise.diffusion import Diffusion, diffuse, diffusion_lengths, ghd, tau_distance
+    from nodewise.diffusion.diffuse import Diffusion, diffuse
+    from nodewise.diffusion.ghd import ghd
+    from nodewise.diffusion.length import diffusion_lengths, tau_distance
     from nodewise.graph import Graph
-    from nodewise.learn import NIGCN, presets
+    from nodewise.learn.nigcn import NIGCN
+    from nodewise.learn.presets import presets
     from nodewise.store import open_store, write_store
 
 _HOME = {

@@ -81,9 +81,7 @@ def from_weighted_edges(source: AnyArray, target: AnyArray, weight: AnyArray, nu
     if missing.any():
         matrix = matrix + sp.diags(missing.astype(np.float64), format="csr")
     matrix.sort_indices()
-    return Adjacency(
-        matrix.indptr.astype(np.int64), matrix.indices.astype(np.uint32), matrix.data.astype(np.float32)
-    )
+    return Adjacency(matrix.indptr.astype(np.int64), matrix.indices.astype(np.uint32), matrix.data.astype(np.float32))
 
 
 def induced(indptr: IntArray, indices: AnyArray, weights: AnyArray | None, nodes: IntArray) -> Adjacency:

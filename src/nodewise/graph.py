@@ -92,7 +92,9 @@ class Graph:
             labels=checked_labels(labels, num_nodes),
             node_names=_checked_names(node_names, num_nodes),
             label_names=None if label_names is None else list(label_names),
-            splits={part: checked_nodes(nodes, num_nodes, f"splits[{part!r}]") for part, nodes in (splits or {}).items()},
+            splits={
+                part: checked_nodes(nodes, num_nodes, f"splits[{part!r}]") for part, nodes in (splits or {}).items()
+            },
             name=name,
         )
 
@@ -112,9 +114,7 @@ class Graph:
         used = coo.data != 0
         edges, values = np.stack([coo.row[used], coo.col[used]]), coo.data[used]
         weighted = bool(np.any(values != 1))
-        return cls.from_edges(
-            edges, coo.shape[0], features, labels, edge_weights=values if weighted else None, **known
-        )
+        return cls.from_edges(edges, coo.shape[0], features, labels, edge_weights=values if weighted else None, **known)
 
     @classmethod
     def from_networkx(
@@ -157,9 +157,7 @@ class Graph:
         labels = array("y")
         if labels is not None and labels.ndim == 2 and labels.shape[1] == 1:
             labels = labels[:, 0]
-        return cls.from_edges(
-            edges, data.num_nodes, array("x"), labels, edge_weights=array("edge_weight"), **known
-        )
+        return cls.from_edges(edges, data.num_nodes, array("x"), labels, edge_weights=array("edge_weight"), **known)
 
     def replace(self, **changes: Any) -> Graph:
         """A graph that shares everything with this one but the ``changes``, which are checked."""
@@ -253,7 +251,9 @@ def checked_nodes(nodes: Any, num_nodes: int, what: str) -> IntArray:
     array = np.asarray(nodes)
     if array.dtype == bool:
         if array.shape != (num_nodes,):
-            raise InputError(f"{what}: a mask of shape {array.shape}; expected one entry for each of {num_nodes:,} nodes")
+            raise InputError(
+                f"{what}: a mask of shape {array.shape}; expected one entry for each of {num_nodes:,} nodes"
+            )
         return np.flatnonzero(array)
     if array.ndim != 1:
         raise InputError(f"{what}: an array of shape {array.shape}; expected a list of node ids")
@@ -354,7 +354,9 @@ def _check_ids(edges: AnyArray, num_nodes: int) -> None:
 def _checked_edge_weights(weights: Any, num_edges: int) -> DoubleArray:
     array = np.asarray(weights)
     if array.shape != (num_edges,):
-        raise InputError(f"edge_weights: an array of shape {array.shape}; expected one weight for each of {num_edges:,} edges")
+        raise InputError(
+            f"edge_weights: an array of shape {array.shape}; expected one weight for each of {num_edges:,} edges"
+        )
     if array.dtype.kind not in "fiub":
         raise InputError(f"edge_weights: values of type {array.dtype}; expected numbers")
     array = array.astype(np.float64)

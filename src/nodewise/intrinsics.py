@@ -11,7 +11,7 @@ from numba.core import cgutils, event
 from numba.extending import intrinsic
 
 
-class _SayOnce(event.Listener):  # type: ignore[misc]
+class _SayOnce(event.Listener):
     """Tell the user why the first call takes long: numba compiles, once for this machine."""
 
     said = False

@@ -23,7 +23,7 @@ def thread_count(threads: int | None) -> int:
 
 
 def map_chunks(function: Callable[[Chunk], Result], chunks: Iterable[Chunk], threads: int) -> list[Result]:
-    """``[function(c) for c in chunks]``, on ``threads`` threads; the first error is raised, after the rest is dropped."""
+    """``[function(c) for c in chunks]``, on ``threads`` threads; after an error the rest is dropped."""
     chunks = list(chunks)
     if threads == 1 or len(chunks) < 2:
         return [function(chunk) for chunk in chunks]

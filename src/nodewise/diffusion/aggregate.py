@@ -8,6 +8,8 @@ company.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -50,7 +52,7 @@ def _add_dense(weights: Weights, features: AnyArray, out: FloatArray, threads: i
     map_chunks(work, _tiles(weights, width, threads), threads)
 
 
-def _readable(features: AnyArray) -> tuple[AnyArray, object]:
+def _readable(features: AnyArray) -> tuple[AnyArray, Callable[..., None]]:
     """The features as the kernels take them, and the kernel that does."""
     rows = np.asarray(features).view()
     if rows.dtype not in (np.float32, np.float16):

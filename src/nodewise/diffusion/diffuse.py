@@ -86,12 +86,12 @@ class Diffusion:
             self.seconds += time.perf_counter() - started
         indptr, nodes, values = self._weights
         shape = (self.nodes.size, self.graph.num_nodes)
-        matrix = sp.csr_matrix((values, nodes.astype(np.int64), indptr), shape=shape)
-        matrix.sort_indices()
+        matrix = sp.csr_matrix((values.copy(), nodes.astype(np.int64), indptr), shape=shape)
+        matrix.sort_indices()  # in place, hence the copy
         return matrix
 
     def apply(self, features: Features) -> FloatArray:
-        """``sum over v of weight(u, v) * features[v]`` for each target ``u``: float32 ``(len(nodes), num_features)``."""
+        """``sum over v of weight(u, v) * features[v]`` for each target ``u``: float32 rows."""
         if features.shape[0] != self.graph.num_nodes:
             raise InputError(
                 f"features: {features.shape[0]:,} rows for {self.graph.num_nodes:,} nodes; expected one row a node"

@@ -7,12 +7,13 @@ belong to targets are propagated and scaled. Both work in blocks of columns that
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
 import scipy.sparse as sp
 
-from nodewise._typing import AnyArray, DoubleArray, Features, FloatArray, IntArray
+from nodewise._typing import DoubleArray, Features, FloatArray, IntArray
 from nodewise.diffusion import kernels
 from nodewise.diffusion.walks import Weights
 from nodewise.graph import Graph
@@ -89,7 +90,7 @@ def _propagations(graph: Graph, rows: FloatArray, last: int, threads: int) -> It
     weights.flags.writeable = False
     cuts = np.searchsorted(graph.indptr, np.linspace(0, graph.num_entries, 4 * threads + 1)[1:-1])
     edges = [0, *cuts.tolist(), graph.num_nodes]
-    ranges = list(zip(edges[:-1], edges[1:], strict=True))
+    ranges = list(itertools.pairwise(edges))
     there = np.empty_like(rows)
 
     def propagate(part: tuple[int, int], source: FloatArray, target: FloatArray) -> None:
@@ -107,7 +108,7 @@ def _blocks(num_nodes: int, columns: int) -> Iterator[slice]:
         yield slice(first, min(columns, first + width))
 
 
-def _dense(features: AnyArray) -> FloatArray:
+def _dense(features: Features) -> FloatArray:
     """A float32 copy, C-ordered, that propagation may overwrite."""
     if sp.issparse(features):
         return np.ascontiguousarray(features.toarray(), dtype=np.float32)

@@ -24,7 +24,7 @@ def ghd(omega: float, rho: float, hops: int | AnyArray) -> DoubleArray:
     """
     check_ghd(omega, rho)
     wanted = np.arange(hops + 1) if isinstance(hops, int | np.integer) else np.asarray(hops)
-    if wanted.size and wanted.min() < 0:
+    if np.min(hops, initial=0) < 0:
         raise InputError(f"hops={hops}: expected 0 or more")
     unscaled, log_total = _log_terms(omega, rho)
     return np.exp(_log_term(omega, rho, wanted) - unscaled - log_total)

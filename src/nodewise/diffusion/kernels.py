@@ -61,12 +61,15 @@ def _by_weight(cumulative, first, last, point):
 
 
 @njit(cache=True, nogil=True)
-def _advance(indptr, indices, cumulative, at, count, edge, state):
-    """Move each walker one step; two passes, so that every cache miss of the batch is in flight at once."""
+def _advance(indptr, indices, cumulative, at, count, edge, state, stride):
+    """Move each walker one step; two passes, so that every cache miss of the batch is in flight at once.
+
+    Walker ``w`` draws from ``state + w * stride``: a walk is the same in any batch.
+    """
     for w in range(count):
         first, last = indptr[at[w]], indptr[at[w] + 1]
-        state += _GOLDEN
         bits = _mix(state)
+        state += stride
         if cumulative.size == 0:
             edge[w] = first + np.int64(product_high(bits, np.uint64(last - first)))
         else:
@@ -75,7 +78,6 @@ def _advance(indptr, indices, cumulative, at, count, edge, state):
     for w in range(count):
         at[w] = indices[edge[w]]
         prefetch(indptr, at[w])
-    return state
 
 
 # ---------------------------------------------------------------------- the table of visited nodes
@@ -128,7 +130,8 @@ def walk(
             batch = min(BATCH, theta - walks)
             at[:batch] = target
             for step in range(length):
-                state = _advance(indptr, indices, cumulative, at, batch, edge, state)
+                draw = state + np.uint64(walks * length + step) * _GOLDEN
+                _advance(indptr, indices, cumulative, at, batch, edge, draw, np.uint64(length) * _GOLDEN)
                 for w in range(batch):
                     path[w * length + step] = at[w]
             steps += batch * length
@@ -217,7 +220,7 @@ def _arrive(indptr, indices, edge, amount, moves, keys, counts, used, size, fron
 
 @njit(cache=True, nogil=True)
 def _move_all(indptr, indices, cumulative, length, hops, state, keys, values, counts, used, frontier, edge, amount):
-    """Let the walkers that wait in the table's first slot take ``length`` steps; returns the table's size and the edges used."""
+    """Let the walkers in the table's first slot take ``length`` steps; returns the table's size and the edges used."""
     size, here, steps = 1, 1, 0
     frontier[0] = used[0]
     for step in range(length + 1):
@@ -244,7 +247,7 @@ def _move_all(indptr, indices, cumulative, length, hops, state, keys, values, co
 
 @njit(cache=True, nogil=True)
 def _empty_heaviest(keys, values, used, size, most, keep_mass, scale, ranks, nodes, weights):
-    """As :func:`_empty_table`, but only the ``most`` heaviest nodes; among equals the first visited. Returns how many."""
+    """As :func:`_empty_table`, but of the ``most`` heaviest nodes, among equals the first visited. Returns how many."""
     if size <= most:
         _empty_table(keys, values, used, size, scale, nodes, weights)
         return size
@@ -307,7 +310,7 @@ def stratify(
 
 @njit(cache=True, nogil=True)
 def deal_entries(indptr, first, last, nodes, weights, shift, places, by_target, by_node, by_weight):
-    """Order the entries of targets ``first..last`` by node range, so that the rows a target needs are read while they are in cache.
+    """Order the entries of targets ``first..last`` by node range, so that a row is read once for all who need it.
 
     ``places`` has a zero for each range. Within a range the order is that of the entries, so a target's sum does not
     depend on its company.

@@ -41,7 +41,7 @@ def diffusion_lengths(graph: Graph, nodes: AnyArray, tau: float, convention: Con
     degrees = graph.degrees
     spread = times * degrees.sum() / np.sqrt(degrees.min() * degrees[nodes])
     exact = tau * np.log(spread) / log_lambda
-    return (np.floor(exact) if convention == "reference" else np.ceil(exact)).astype(np.int64)
+    return np.asarray(np.floor(exact) if convention == "reference" else np.ceil(exact), np.int64)
 
 
 def tau_distance(graph: Graph, nodes: AnyArray, tau: float) -> IntArray:
@@ -58,8 +58,8 @@ def tau_distance(graph: Graph, nodes: AnyArray, tau: float) -> IntArray:
     degrees = graph.degrees
     share = tau * np.sqrt(degrees.min() * degrees[nodes]) / degrees.sum()
     if second < 1e-12:  # one step reaches the stationary state
-        return (share < 1).astype(np.int64)
-    return np.maximum(0, np.ceil(np.log(share) / math.log(second))).astype(np.int64)
+        return np.asarray(share < 1, np.int64)
+    return np.asarray(np.maximum(0, np.ceil(np.log(share) / math.log(second))), np.int64)
 
 
 def second_eigenvalue(graph: Graph) -> float:

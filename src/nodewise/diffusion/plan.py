@@ -68,7 +68,7 @@ def exact_nanoseconds(graph: Graph, reach: IntArray, features: Features | None) 
         return over_targets
     over_features = hops * graph.num_entries * features.shape[1] * HOP_ADD
     gather = targets * _row_nanoseconds(features) * graph.num_nodes
-    return min(over_features, over_targets + gather)
+    return float(min(over_features, over_targets + gather))
 
 
 def _sampling_nanoseconds(graph: Graph, nodes: IntArray, reach: IntArray, how: Sampling) -> dict[str, float]:
@@ -92,5 +92,5 @@ def _step_nanoseconds(graph: Graph) -> float:
 def _row_nanoseconds(features: Features) -> float:
     """The cost of adding one feature row."""
     if sp.issparse(features):
-        return SPARSE_ADD * features.nnz / max(1, features.shape[0])
+        return SPARSE_ADD * float(features.nnz) / float(max(1, features.shape[0]))
     return DENSE_ADD * float(features.shape[1])

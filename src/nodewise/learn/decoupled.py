@@ -122,7 +122,7 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
         everything = np.concatenate(parts)
         self._prepare(graph, everything)
         if inductive:
-            rows = [self._inductive_rows(graph, parts[0], part), self._rows(graph, np.concatenate([[], *parts[1:]]))]
+            rows = [self._inductive_rows(graph, parts[0], part), self._rows(graph, everything[parts[0].size :])]
         else:
             rows = [self._rows(graph, everything)]
         self.seconds_ = {"diffusion": time.perf_counter() - started}
@@ -142,7 +142,11 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
             for n, r, what in zip(nodes[:2], rows[:2], ("train", "val"), strict=False)
         ]
         self.network_, outcome = train(
-            lambda: self._make_head(rows[0].shape[1]), pairs[0], pairs[1] if len(pairs) > 1 else None, self._recipe(), progress
+            lambda: self._make_head(rows[0].shape[1]),
+            pairs[0],
+            pairs[1] if len(pairs) > 1 else None,
+            self._recipe(),
+            progress,
         )
         self.epochs_, self.best_epoch_, self.val_f1_ = _parts_of(outcome)
         self.seconds_["training"] = time.perf_counter() - started
@@ -215,7 +219,11 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
         return rows
 
     def _with_normal_features(self, graph: Graph) -> Graph:
-        return graph if self.feature_norm == "none" else graph.replace(features=normalize(graph.features, self.feature_norm))
+        return (
+            graph
+            if self.feature_norm == "none"
+            else graph.replace(features=normalize(graph.features, self.feature_norm))
+        )
 
     def _inductive_rows(self, graph: Graph, train: IntArray, part: AnyArray | None) -> FloatArray:
         if part is None:
@@ -233,7 +241,13 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
 
     def _recipe(self) -> Recipe:
         return Recipe(
-            self.lr, self.weight_decay, self.epochs, self.patience, self.batch_size, self.seed, thread_count(self.threads)
+            self.lr,
+            self.weight_decay,
+            self.epochs,
+            self.patience,
+            self.batch_size,
+            self.seed,
+            thread_count(self.threads),
         )
 
     def _learn_classes(self, graph: Graph, train: IntArray) -> None:
@@ -274,7 +288,9 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
             known_labels(graph, val, "val")
             both = np.intersect1d(train, val)
             if both.size:
-                raise InputError(f"val: node {both[0]:,} is in train too; a node used to learn cannot tell when to stop")
+                raise InputError(
+                    f"val: node {both[0]:,} is in train too; a node used to learn cannot tell when to stop"
+                )
         _check_numbers(self)
 
     def _check_fitted(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 from torch import nn
 
@@ -12,7 +14,7 @@ class Head(nn.Module):
     def __init__(self, num_features: int, num_outputs: int, hidden: int, layers: int, dropout: float) -> None:
         super().__init__()
         widths = [num_features, *[hidden] * (layers - 1), num_outputs]
-        self.linear = nn.ModuleList(nn.Linear(a, b) for a, b in zip(widths[:-1], widths[1:], strict=True))
+        self.linear = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(widths))
         self.dropout = dropout
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:

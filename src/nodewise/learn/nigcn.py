@@ -94,7 +94,7 @@ class NIGCN(DecoupledClassifier):
         self.engine_ = self.plan_.engine
 
     def _represent(self, graph: Graph, nodes: IntArray) -> FloatArray:
-        engine = getattr(self, "engine_", "auto") if self.engine == "auto" else self.engine
+        engine: Engine = getattr(self, "engine_", "auto") if self.engine == "auto" else self.engine
         step = nodes.size if engine in ("auto", "exact") else TARGETS_AT_ONCE
         out = np.empty((nodes.size, graph.num_features), np.float32)
         for first in range(0, nodes.size, max(1, step)):

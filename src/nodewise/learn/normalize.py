@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from nodewise._typing import Features, FloatArray
+from nodewise._typing import AnyArray, Features, FloatArray
 from nodewise.errors import InputError
 
 NORMS = ("none", "l1", "l2")
@@ -28,5 +28,5 @@ def normalize(rows: Features, norm: str) -> Features:
     return dense * _inverse(totals)[:, None]
 
 
-def _inverse(totals: FloatArray) -> FloatArray:
+def _inverse(totals: AnyArray) -> FloatArray:
     return np.divide(1, totals, out=np.ones(totals.shape, np.float32), where=totals > 0, casting="unsafe")

@@ -91,7 +91,7 @@ def _evaluate(head: Head, rows: Rows) -> tuple[float, float]:
 def _micro_f1(out: torch.Tensor, labels: torch.Tensor) -> float:
     """As :func:`nodewise.learn.metrics.micro_f1`, on the network's device."""
     if labels.ndim == 1:
-        return float((out.argmax(1) == labels).float().mean())
+        return float((out.argmax(1) == labels).double().mean())
     named = out > 0
     total = float(named.sum() + labels.sum())
     return 2 * float(labels[named].sum()) / total if total else 1.0

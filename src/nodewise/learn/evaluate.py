@@ -1,0 +1,112 @@
+"""Train and test a model on splits, and report what came out: one result object for tables and JSON alike."""
+
+from __future__ import annotations
+
+import platform
+import statistics
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from typing import Any
+
+from sklearn.base import clone
+
+from nodewise._typing import AnyArray
+from nodewise._version import __version__
+from nodewise.errors import InputError
+from nodewise.graph import Graph
+from nodewise.learn.decoupled import DecoupledClassifier, known_labels
+from nodewise.learn.metrics import micro_f1
+from nodewise.splits import Split
+
+
+@dataclass(frozen=True)
+class SplitResult:
+    """What one split gave; scores are micro-F1 from 0 to 1."""
+
+    split: int
+    val_f1: float | None
+    test_f1: float | None
+    diffusion_seconds: float
+    train_seconds: float
+    epochs: int
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The results of all splits, and the model that did best on its validation nodes."""
+
+    dataset: str
+    engine: str
+    splits: list[SplitResult]
+    params: dict[str, Any]
+    best: DecoupledClassifier
+
+    @property
+    def test_f1(self) -> list[float]:
+        """The scores of the splits that have test nodes."""
+        return [s.test_f1 for s in self.splits if s.test_f1 is not None]
+
+    @property
+    def test_f1_mean(self) -> float | None:
+        return statistics.fmean(self.test_f1) if self.test_f1 else None
+
+    @property
+    def test_f1_std(self) -> float | None:
+        return statistics.pstdev(self.test_f1) if self.test_f1 else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but the model, ready for ``json.dumps``."""
+        return {
+            "dataset": self.dataset,
+            "engine": self.engine,
+            "splits": [asdict(s) for s in self.splits],
+            "test_f1_mean": self.test_f1_mean,
+            "test_f1_std": self.test_f1_std,
+            "params": self.params,
+            "versions": versions(),
+        }
+
+
+def evaluate(
+    model: DecoupledClassifier,
+    graph: Graph,
+    splits: list[Split],
+    *,
+    inductive: bool = False,
+    part: AnyArray | None = None,
+    progress: Callable[[SplitResult], None] | None = None,
+) -> Evaluation:
+    """Fit a clone of ``model`` on each split. Test labels are read once, after the weights are settled."""
+    results: list[SplitResult] = []
+    best: DecoupledClassifier | None = None
+    for number, split in enumerate(splits):
+        fitted = clone(model)
+        learned = [split.train, split.val] if split.val.size else [split.train]
+        fitted._check_fit(graph, *learned)
+        rows = fitted.represent_parts(graph, [*learned, split.test], inductive=inductive, part=part)
+        fitted.fit_rows(graph, learned, rows[:-1])
+        predicted = fitted.labels_of_proba(fitted.proba_of_rows(rows[-1]))
+        results.append(
+            SplitResult(
+                split=number,
+                val_f1=fitted.val_f1_,
+                test_f1=micro_f1(known_labels(graph, split.test, "test"), predicted) if split.test.size else None,
+                diffusion_seconds=fitted.seconds_["diffusion"],
+                train_seconds=fitted.seconds_["training"],
+                epochs=fitted.epochs_,
+            )
+        )
+        if progress is not None:
+            progress(results[-1])
+        if best is None or (fitted.val_f1_ or 0.0) > (best.val_f1_ or 0.0):
+            best = fitted
+    if best is None:
+        raise InputError("splits: none given; expected at least one")
+    return Evaluation(graph.name, getattr(best, "engine_", ""), results, best.get_params(), best)
+
+
+def versions() -> dict[str, str]:
+    """What the numbers were made with."""
+    libraries = {name: version(name) for name in ("numpy", "scipy", "numba", "torch", "scikit-learn")}
+    return {"nodewise": __version__, "python": platform.python_version(), **libraries}
