@@ -1,0 +1,94 @@
+"""Messages on stderr, data on stdout; nothing moves or colours off a terminal."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from nodewise.errors import NodewiseWarning
+
+
+def complain(message: str) -> None:
+    """One line on stderr."""
+    sys.stderr.write(f"nodewise: {' '.join(message.split())}\n")
+
+
+def say(message: str) -> None:
+    """A message for the person at the terminal, or in the log."""
+    sys.stderr.write(f"{message}\n")
+
+
+def listen() -> None:
+    """Send the library's log and warnings to stderr, one line each."""
+
+    class Lines(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            say(f"nodewise: {record.getMessage()}")
+
+    logger = logging.getLogger("nodewise")
+    if not logger.handlers:
+        logger.addHandler(Lines())
+        logger.setLevel(logging.INFO)
+        logger.propagate = False
+
+    plain = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, NodewiseWarning):
+            complain(f"warning: {message}")
+        else:
+            plain(message, category, *where, **more)
+
+    warnings.showwarning = show
+
+
+def print_json(value: Any) -> None:
+    sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[str] = ()) -> None:
+    """A table on stdout; columns named in ``right`` are numbers."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    width = None if sys.stdout.isatty() else 200
+    Console(width=width, highlight=False, soft_wrap=False).print(table)
+
+
+@contextmanager
+def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on stderr where that is a terminal; yields a function that moves it on."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda steps: bar.advance(task, steps)

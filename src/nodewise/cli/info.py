@@ -1,0 +1,79 @@
+"""nodewise info: what a graph is like, and what the planner would do with it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from nodewise.cli.console import print_json, print_table
+from nodewise.cli.options import DataDir, Json, Source, load_source
+
+
+def info(
+    source: Source,
+    tau: Annotated[
+        float | None,
+        typer.Option(help="Show the lengths for this tau.  [default: the preset's, or 1.9]", show_default=False),
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Plan for this epsilon.  [default: the preset's, or 0.01]", show_default=False)
+    ] = None,
+    targets: Annotated[int, typer.Option(help="Plan for so many targets.")] = 1640,
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> None:
+    """Describe SOURCE: counts, degrees, components, labels, homophily, diffusion lengths, and the plan."""
+    from nodewise.learn.presets import presets
+    from nodewise.report import describe
+
+    graph = load_source(source, data_dir)
+    known = presets.get(graph.name, {})
+    report = describe(
+        graph,
+        tau if tau is not None else known.get("tau", 1.9),
+        targets,
+        epsilon=epsilon if epsilon is not None else known.get("epsilon", 0.01),
+        convention=known.get("convention", "paper"),
+    )
+    if json:
+        print_json(report)
+    else:
+        print_table(("", report["name"]), list(_lines(report)))
+
+
+def _lines(report: dict[str, Any]) -> list[tuple[str, str]]:
+    near, parts, features, labels = (report[key] for key in ("neighbours", "components", "features", "labels"))
+    lines = [
+        ("nodes", f"{report['nodes']:,}"),
+        ("edges", f"{report['edges']:,}" + (", weighted" if report["weighted"] else "")),
+        ("neighbours", f"{_range(near)}, mean {near['mean']:.1f}; {near['none']:,} nodes have none"),
+        ("components", f"{parts['count']:,}, the largest of {parts['largest']:,} nodes"),
+        ("features", _features(features)),
+        ("labels", _labels(labels)),
+    ]
+    for convention, spread in report["lengths"].items():
+        lines.append((f"lengths, {convention}", f"{_range(spread)} hops at tau {report['tau']}"))
+    plan = report["plan"]
+    return [*lines, (f"plan, {plan['targets']:,} targets", f"{plan['engine']}: {plan['reason']}")]
+
+
+def _range(spread: dict[str, float]) -> str:
+    return f"{spread['min']:,} to {spread['max']:,}, median {spread['median']:,.0f}"
+
+
+def _features(features: dict[str, Any] | None) -> str:
+    if features is None:
+        return "none"
+    sparse = f", sparse, {100 * features['filled']:.2g}% filled" if features["sparse"] else ""
+    return f"{features['columns']:,} columns of {features['dtype']}{sparse}"
+
+
+def _labels(labels: dict[str, Any] | None) -> str:
+    if labels is None:
+        return "none"
+    if "per_node" in labels:
+        return f"{labels['classes']:,} labels, {labels['per_node']:.2f} a node"
+    homophily = labels["edge_homophily"]
+    tail = "" if homophily is None else f", edge homophily {homophily:.3f}"
+    return f"{labels['classes']:,} classes, {100 * labels['coverage']:.1f}% of nodes known{tail}"

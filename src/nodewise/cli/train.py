@@ -1,0 +1,179 @@
+"""nodewise train: learn on a graph's few labels, report the score, save the model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nodewise.cli.console import print_json, print_table, progress, say
+from nodewise.cli.options import DataDir, Json, Source, Threads, given, load_source
+
+if TYPE_CHECKING:
+    from nodewise.graph import Graph
+    from nodewise.learn.evaluate import Evaluation
+    from nodewise.splits import Split
+
+_SPLIT, _DIFFUSION, _NETWORK = "Splits", "Diffusion", "Network"
+
+
+def _option(panel: str, text: str, *names: str) -> Any:
+    return typer.Option(*names, help=text, rich_help_panel=panel, show_default=False)
+
+
+def train(
+    source: Source,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Where to save the model.  [default: ./NAME-model]", show_default=False),
+    ] = None,
+    splits: Annotated[int | None, _option(_SPLIT, "Number of random splits.  [default: 1]")] = None,
+    split_file: Annotated[
+        Path | None, _option(_SPLIT, "npz with integer arrays train, val, test, a row a split.")
+    ] = None,
+    split: Annotated[str | None, _option(_SPLIT, "'official': the split that comes with the data.")] = None,
+    per_class: Annotated[
+        int | None, _option(_SPLIT, "Training nodes a class in a random split.  [default: 20]")
+    ] = None,
+    val: Annotated[int | None, _option(_SPLIT, "Validation nodes in a random split.  [default: 500]")] = None,
+    test: Annotated[int | None, _option(_SPLIT, "Test nodes in a random split.  [default: 1000]")] = None,
+    inductive: Annotated[
+        bool, _option(_SPLIT, "Diffuse training nodes on the subgraph of the training part only.", "--inductive")
+    ] = False,
+    preset: Annotated[
+        str | None, _option(_DIFFUSION, "Start from these parameters.  [default: the data set's own]")
+    ] = None,
+    omega: Annotated[float | None, _option(_DIFFUSION, "Heat: where the weight of hops peaks.")] = None,
+    rho: Annotated[
+        float | None, _option(_DIFFUSION, "How fast far hops lose weight; 1 is the heat kernel, 0 PageRank.")
+    ] = None,
+    tau: Annotated[float | None, _option(_DIFFUSION, "How deep to go; each node's own depth grows with it.")] = None,
+    epsilon: Annotated[
+        float | None, _option(_DIFFUSION, "Smallest weight that must be found; less costs more.")
+    ] = None,
+    engine: Annotated[str | None, _option(_DIFFUSION, "auto, exact, walks or stratified.")] = None,
+    convention: Annotated[
+        str | None, _option(_DIFFUSION, "Lengths as in the paper or in its program (reference).")
+    ] = None,
+    mass: Annotated[str | None, _option(_DIFFUSION, "theta, walks or reference.")] = None,
+    length: Annotated[int | None, _option(_DIFFUSION, "One depth for all nodes instead of tau's.")] = None,
+    first_k: Annotated[
+        bool | None, _option(_DIFFUSION, "Stop at 1/epsilon^2 neighbours, or do not.", "--first-k/--no-first-k")
+    ] = None,
+    hidden: Annotated[int | None, _option(_NETWORK, "Width of hidden layers.")] = None,
+    layers: Annotated[int | None, _option(_NETWORK, "Number of linear layers.")] = None,
+    dropout: Annotated[float | None, _option(_NETWORK, "Dropout before each layer.")] = None,
+    lr: Annotated[float | None, _option(_NETWORK, "Learning rate.")] = None,
+    weight_decay: Annotated[float | None, _option(_NETWORK, "Weight decay.")] = None,
+    epochs: Annotated[int | None, _option(_NETWORK, "Most epochs.")] = None,
+    patience: Annotated[
+        int | None, _option(_NETWORK, "Epochs without a better validation score before stopping.")
+    ] = None,
+    batch_size: Annotated[int | None, _option(_NETWORK, "Rows a step; all at once if not given.")] = None,
+    feature_norm: Annotated[str | None, _option(_NETWORK, "Scale features first: none, l1 or l2.")] = None,
+    row_norm: Annotated[str | None, _option(_NETWORK, "Scale diffused rows: none, l1 or l2.")] = None,
+    device: Annotated[str | None, _option(_NETWORK, "cpu, cuda or auto.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of splits, walks and network.")] = 0,
+    threads: Threads = None,
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> None:
+    """Train on SOURCE and save the model.
+
+    Reports micro-F1 on test nodes, split by split. Of several splits the model with the best validation score is
+    saved. Without options a data set of the paper is trained with the paper's parameters.
+    """
+    if sum(option is not None for option in (splits, split_file, split)) > 1:
+        raise typer.BadParameter("give one of --splits, --split-file and --split")
+    params = given(
+        omega=omega, rho=rho, tau=tau, epsilon=epsilon, engine=engine, convention=convention, mass=mass, length=length,
+        first_k=first_k, hidden=hidden, layers=layers, dropout=dropout, lr=lr, weight_decay=weight_decay, epochs=epochs,
+        patience=patience, batch_size=batch_size, feature_norm=feature_norm, row_norm=row_norm, device=device,
+        threads=threads,
+    )  # fmt: skip
+    graph = load_source(source, data_dir)
+    chosen = _splits(graph, splits, split_file, split, per_class, val, test, seed)
+    result = _evaluate(graph, chosen, {**_preset(preset, graph), **params, "seed": seed}, inductive)
+    place = output or Path(f"{graph.name}-model")
+    result.best.save(place)
+    if json:
+        print_json({**result.to_json(), "model": str(place)})
+    else:
+        _show(result, place)
+
+
+def _evaluate(graph: Graph, chosen: list[Split], params: dict[str, Any], inductive: bool) -> Evaluation:
+    from nodewise.learn.evaluate import evaluate
+    from nodewise.learn.nigcn import NIGCN
+
+    with progress(f"train {graph.name}", len(chosen)) as advance:
+        return evaluate(NIGCN(**params), graph, chosen, inductive=inductive, progress=lambda _: advance(1))
+
+
+def _splits(
+    graph: Graph,
+    splits: int | None,
+    split_file: Path | None,
+    split: str | None,
+    per_class: int | None,
+    val: int | None,
+    test: int | None,
+    seed: int,
+) -> list[Split]:
+    from nodewise.errors import InputError
+    from nodewise.splits import official_split, random_splits, read_split_file, share_splits
+
+    if split_file is not None:
+        return read_split_file(split_file, graph.num_nodes)
+    if split is not None:
+        if split != "official":
+            raise typer.BadParameter(f"--split {split}: the only named split is 'official'")
+        return [official_split(graph)]
+    if graph.labels is None:
+        raise InputError(f"{graph.name} has no labels to learn from; import it with --labels")
+    sizes = given(per_class=per_class, val=val, test=test)
+    try:
+        return random_splits(graph.labels, 1 if splits is None else splits, seed=seed, **sizes)
+    except InputError:
+        if sizes or splits == 0:
+            raise
+        say("too few known labels for 20 a class, 500 and 1,000: taking 60% / 20% / 20% of them instead")
+        return share_splits(graph.labels, 1 if splits is None else splits, seed)
+
+
+def _preset(name: str | None, graph: Graph) -> dict[str, Any]:
+    from nodewise.errors import InputError
+    from nodewise.learn.presets import presets
+
+    if name is None:
+        return dict(presets.get(graph.name, {}))
+    if name not in presets:
+        raise InputError(f"--preset {name}: no such preset; there are {', '.join(sorted(presets))}")
+    return dict(presets[name])
+
+
+def _show(result: Evaluation, place: Path) -> None:
+    columns = ("split", "val F1 %", "test F1 %", "diffusion s", "training s", "epochs")
+    rows = [
+        (
+            str(s.split),
+            "" if s.val_f1 is None else f"{100 * s.val_f1:.2f}",
+            "" if s.test_f1 is None else f"{100 * s.test_f1:.2f}",
+            f"{s.diffusion_seconds:.3f}",
+            f"{s.train_seconds:.3f}",
+            str(s.epochs),
+        )
+        for s in result.splits
+    ]
+    print_table(columns, rows, right=columns)
+    typer.echo(f"{result.dataset}: {_score(result)}, engine {result.engine}")
+    say(f"model saved in {place}")
+
+
+def _score(result: Evaluation) -> str:
+    if result.test_f1_mean is None or result.test_f1_std is None:
+        return "no test nodes"
+    several = len(result.test_f1) > 1
+    spread = f" ± {100 * result.test_f1_std:.2f} over {len(result.test_f1)} splits" if several else ""
+    return f"test micro-F1 {100 * result.test_f1_mean:.2f}%{spread}"

@@ -1,0 +1,19 @@
+"""nodewise verify: check every block of a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nodewise.cli.console import say
+
+
+def verify(
+    store: Annotated[Path, typer.Argument(help="A folder written by 'nodewise import'.", show_default=False)],
+) -> None:
+    """Check every block of STORE against its checksum, and name the first bad one."""
+    from nodewise.store import verify_store
+
+    say(f"{store}: {verify_store(store):,} bytes, all as written")

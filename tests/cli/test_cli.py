@@ -1,0 +1,315 @@
+"""The command line, through its own entry point: what is printed where, and how it ends."""
+
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+from nodewise import NIGCN, open_store, synthetic, write_store
+from nodewise.cli import main
+
+QUICK = ["--epochs", "20", "--epsilon", "0.1", "--per-class", "5", "--val", "30", "--test", "50"]
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run ``nodewise ARGS``; returns the exit code, stdout and stderr."""
+
+    def call(*args):
+        monkeypatch.setattr(sys, "argv", ["nodewise", *map(str, args)])
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code or 0
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return call
+
+
+@pytest.fixture
+def store(tmp_path):
+    graph = synthetic.dcsbm(300, avg_degree=8, classes=3, features=8, signal=2.0, seed=0)
+    write_store(graph, tmp_path / "store")
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def model(run, store, tmp_path):
+    assert run("train", store, "-o", tmp_path / "model", *QUICK)[0] == 0
+    return tmp_path / "model"
+
+
+# ---------------------------------------------------------------------- help
+
+
+def test_help_is_quick_and_loads_neither_torch_nor_numba():
+    """The first call reads the files from disk; the best of five is what a user feels."""
+    code = "import sys; from nodewise.cli import app, main; print('torch' in sys.modules, 'numba' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.split() == ["False", "False"]
+    times = []
+    for _ in range(5):
+        started = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "nodewise", "--help"], capture_output=True, check=True)
+        times.append(time.perf_counter() - started)
+    assert min(times) < 0.5
+
+
+@pytest.mark.parametrize("command", ["train", "predict", "import", "info", "datasets", "verify"])
+def test_every_command_explains_itself(run, command):
+    code, out, _ = run(command, "--help")
+    assert code == 0
+    assert "Usage" in out
+
+
+def test_version(run):
+    assert run("--version")[1].startswith("nodewise ")
+
+
+# ---------------------------------------------------------------------- train and predict
+
+
+def test_train_reports_on_stdout_and_saves_a_model(run, store, tmp_path):
+    code, out, err = run("train", store, "-o", tmp_path / "model", *QUICK)
+    assert code == 0
+    assert "test micro-F1" in out
+    assert str(tmp_path / "model") in err
+    assert NIGCN.load(tmp_path / "model").epsilon == 0.1
+
+
+def test_train_json_has_the_documented_shape(run, store, tmp_path):
+    code, out, _ = run("train", store, "-o", tmp_path / "m", "--json", "--splits", "2", "--seed", "3", *QUICK)
+    result = json.loads(out)
+    assert code == 0
+    assert {"dataset", "engine", "splits", "test_f1_mean", "test_f1_std", "params", "versions"} <= set(result)
+    assert [set(s) for s in result["splits"]] == [
+        {"split", "val_f1", "test_f1", "diffusion_seconds", "train_seconds", "epochs"}
+    ] * 2
+    assert result["test_f1_mean"] == pytest.approx(np.mean([s["test_f1"] for s in result["splits"]]))
+    assert result["params"]["epsilon"] == 0.1
+    assert result["params"]["seed"] == 3
+
+
+def test_a_split_file_decides_which_nodes_are_used(run, store, tmp_path):
+    parts = np.random.default_rng(0).permutation(300)
+    np.savez(tmp_path / "split.npz", train=parts[:60][None], val=parts[60:120][None], test=parts[120:][None])
+    code, out, _ = run(
+        "train", store, "--split-file", tmp_path / "split.npz", "-o", tmp_path / "m", "--epochs", "50", "--json"
+    )
+    assert code == 0
+    graph = open_store(store)
+    scored = NIGCN.load(tmp_path / "m").score(graph, parts[120:])
+    assert json.loads(out)["test_f1_mean"] == pytest.approx(scored)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_predict_writes_a_row_a_node(run, store, model, tmp_path, suffix):
+    out = tmp_path / f"labels{suffix}"
+    assert run("predict", model, store, "-o", out)[0] == 0
+    table = (pyarrow.csv.read_csv if suffix == ".csv" else pyarrow.parquet.read_table)(out)
+    assert table.column_names == ["node", "label", "probability"]
+    fitted, graph = NIGCN.load(model), open_store(store)
+    assert np.array_equal(table["node"], np.arange(300))
+    assert np.array_equal(table["label"], fitted.predict(graph))
+    assert np.allclose(table["probability"], fitted.predict_proba(graph).max(1), atol=1e-6)
+
+
+def test_predict_takes_a_list_of_nodes(run, store, model, tmp_path):
+    (tmp_path / "nodes.txt").write_text("7\n3\n\n7\n")
+    assert run("predict", model, store, "--nodes", tmp_path / "nodes.txt", "-o", tmp_path / "out.csv")[0] == 0
+    assert pyarrow.csv.read_csv(tmp_path / "out.csv")["node"].to_pylist() == [7, 3, 7]
+
+
+def test_own_files_with_names_come_back_with_names(run, tmp_path):
+    """Three commands: import, train, predict."""
+    graph = synthetic.dcsbm(200, avg_degree=8, classes=2, features=6, signal=3.0, seed=1)
+    matrix = graph.to_scipy().tocoo()
+    edges = "".join(f"n{u},n{v}\n" for u, v in zip(matrix.row, matrix.col, strict=True) if u < v)
+    (tmp_path / "edges.csv").write_text("from,to\n" + edges)
+    rows = "".join(f"n{i}," + ",".join(map(str, row)) + "\n" for i, row in enumerate(graph.features))
+    (tmp_path / "x.csv").write_text("node,a,b,c,d,e,f\n" + rows)
+    kinds = "".join(f"n{i},{'cat' if y else 'dog'}\n" for i, y in enumerate(graph.labels[:150]))
+    (tmp_path / "y.csv").write_text("node,label\n" + kinds)
+    files = ["--edges", tmp_path / "edges.csv", "--features", tmp_path / "x.csv", "--labels", tmp_path / "y.csv"]
+    assert run("import", *files, "-o", tmp_path / "pets")[0] == 0
+    assert run("train", tmp_path / "pets", "-o", tmp_path / "model", *QUICK)[0] == 0
+    assert run("predict", tmp_path / "model", tmp_path / "pets", "-o", tmp_path / "out.parquet")[0] == 0
+    table = pyarrow.parquet.read_table(tmp_path / "out.parquet").to_pylist()
+    assert {row["node"] for row in table} == {f"n{i}" for i in range(200)}
+    truth = {f"n{i}": "cat" if y else "dog" for i, y in enumerate(graph.labels)}
+    assert np.mean([truth[row["node"]] == row["label"] for row in table]) > 0.9
+
+
+def test_several_labels_a_node_give_a_row_for_each(run, tmp_path):
+    graph = synthetic.dcsbm(200, avg_degree=8, classes=2, features=6, signal=3.0, seed=1)
+    several = np.stack([graph.labels == 0, graph.labels == 1, np.ones(200)], axis=1).astype(np.int8)
+    write_store(graph.replace(labels=several), tmp_path / "store")
+    assert (
+        run("train", tmp_path / "store", "-o", tmp_path / "m", *QUICK, "--weight-decay", "0", "--epochs", "200")[0] == 0
+    )
+    assert run("predict", tmp_path / "m", tmp_path / "store", "-o", tmp_path / "out.csv")[0] == 0
+    labels = pyarrow.csv.read_csv(tmp_path / "out.csv")["label"].to_pylist()
+    assert labels.count(2) == 200
+    assert 350 < len(labels) < 450
+
+
+# ---------------------------------------------------------------------- info, datasets, verify
+
+
+def test_info_describes_the_graph(run, store):
+    code, out, _ = run("info", store, "--json")
+    report, graph = json.loads(out), open_store(store)
+    assert code == 0
+    assert (report["nodes"], report["edges"]) == (300, graph.num_edges)
+    matrix = graph.to_scipy().tocoo()
+    ends = [(u, v) for u, v in zip(matrix.row, matrix.col, strict=True) if u != v]
+    same = np.mean([graph.labels[u] == graph.labels[v] for u, v in ends])
+    assert report["labels"]["edge_homophily"] == pytest.approx(same)
+    assert report["plan"]["engine"] in ("exact", "walks", "stratified")
+    assert "edge homophily" in run("info", store)[1]
+
+
+def test_datasets_lists_the_papers_seven(run):
+    rows = json.loads(run("datasets", "--json")[1])
+    assert sum(row["in_paper"] for row in rows) == 7
+    assert "pubmed" in run("datasets")[1]
+
+
+def test_verify_names_the_bad_block(run, store):
+    assert run("verify", store)[0] == 0
+    with open(store / "indices.npy", "r+b") as file:
+        file.seek(300)
+        byte = file.read(1)
+        file.seek(300)
+        file.write(bytes([byte[0] ^ 1]))
+    code, _, err = run("verify", store)
+    assert code == 2
+    assert "indices.npy" in err
+    assert "block" in err
+
+
+# ---------------------------------------------------------------------- what goes wrong
+
+
+def one_line(err):
+    lines = [line for line in err.splitlines() if line.startswith("nodewise: ") and "compiling" not in line]
+    assert len(lines) == 1, err
+    return lines[0]
+
+
+BAD = {
+    "epsilon too large": (["--epsilon", "1"], "epsilon=1.0"),
+    "tau of zero": (["--tau", "0"], "tau=0.0"),
+    "a sum that does not exist": (["--rho", "0", "--omega", "1"], "no finite sum"),
+    "an engine of its own": (["--engine", "steam"], "engine='steam'"),
+    "more nodes than there are": (["--per-class", "200"], "per"),
+    "a preset of its own": (["--preset", "mars"], "no such preset"),
+    "a split file that is not there": (["--split-file", "none.npz"], "none.npz"),
+    "no official split": (["--split", "official"], "official"),
+}
+
+
+@pytest.mark.parametrize("case", BAD, ids=lambda name: name.replace(" ", "-"))
+def test_bad_input_is_one_line_and_exit_code_2(run, store, tmp_path, case):
+    options, message = BAD[case]
+    code, out, err = run("train", store, "-o", tmp_path / "never", *options)
+    assert code == 2
+    assert out == ""
+    assert message in one_line(err)
+    assert not (tmp_path / "never").exists()
+
+
+def test_wrong_usage_is_exit_code_2(run, store):
+    assert run("train", store, "--splits", "2", "--split", "official")[0] == 2
+    assert run("train")[0] == 2
+    assert run("train", store, "--no-such-option")[0] == 2
+    assert run("fly")[0] == 2
+
+
+def test_an_unknown_source_lists_what_is_known(run):
+    code, _, err = run("info", "pubmedd")
+    assert code == 2
+    assert "pubmed" in one_line(err)
+
+
+def test_an_altered_store_or_model_is_refused(run, store, model, tmp_path):
+    data = bytearray((model / "model.safetensors").read_bytes())
+    data[-1] ^= 1
+    (model / "model.safetensors").write_bytes(data)
+    code, _, err = run("predict", model, store, "-o", tmp_path / "out.csv")
+    assert (code, (tmp_path / "out.csv").exists()) == (2, False)
+    assert "model.safetensors" in one_line(err)
+    (store / "features.npy").write_bytes((store / "features.npy").read_bytes()[:-1])
+    code, _, err = run("info", store)
+    assert code == 2
+    assert "features.npy" in one_line(err)
+
+
+def test_an_unknown_output_format_is_refused_before_any_work(run, store, model, tmp_path):
+    code, _, err = run("predict", model, store, "-o", tmp_path / "out.xlsx")
+    assert code == 2
+    assert "out.xlsx" in one_line(err)
+
+
+def test_nodes_that_do_not_exist_are_named(run, store, model, tmp_path):
+    (tmp_path / "nodes.txt").write_text("7\n300\n")
+    code, _, err = run("predict", model, store, "--nodes", tmp_path / "nodes.txt", "-o", tmp_path / "out.csv")
+    assert code == 2
+    assert "line 2 is '300'" in one_line(err)
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_import_names_the_file_and_leaves_nothing_behind(run, tmp_path):
+    (tmp_path / "edges.csv").write_text("source,target\n0,1\n1,2.5\n")
+    code, _, err = run("import", "--edges", tmp_path / "edges.csv", "--ids", "integers", "-o", tmp_path / "store")
+    assert code == 2
+    assert "edges.csv" in one_line(err)
+    assert [p.name for p in tmp_path.iterdir()] == ["edges.csv"]
+
+
+def test_an_unexpected_error_is_one_line_and_exit_code_1(run, store, monkeypatch):
+    import nodewise.report
+
+    def fail(*_, **__):
+        raise RuntimeError("the roof fell in")
+
+    monkeypatch.setattr(nodewise.report, "describe", fail)
+    code, _, err = run("info", store)
+    assert code == 1
+    assert "the roof fell in" in one_line(err)
+
+
+def test_too_few_labels_for_the_papers_protocol_are_shared_out(run, store, tmp_path):
+    code, out, err = run("train", store, "-o", tmp_path / "m", "--epochs", "30")
+    assert code == 0
+    assert "60% / 20% / 20%" in err
+    assert "test micro-F1" in out
+
+
+def test_training_on_everything_leaves_no_score(run, store, tmp_path):
+    code, out, _ = run(
+        "train",
+        store,
+        "-o",
+        tmp_path / "m",
+        "--per-class",
+        "50",
+        "--val",
+        "0",
+        "--test",
+        "0",
+        "--json",
+        "--epochs",
+        "5",
+    )
+    result = json.loads(out)
+    assert code == 0
+    assert result["test_f1_mean"] is None
+    assert result["splits"][0]["val_f1"] is None
