@@ -273,7 +273,9 @@ def checked_features(features: Any, num_nodes: int) -> Features | None:
         return None
     if sp.issparse(features):
         features = sp.csr_matrix(features, dtype=np.float32)
-        features.sum_duplicates()
+        if not features.has_canonical_format:
+            features = features.copy()  # the caller's matrix stays as it is
+            features.sum_duplicates()
         values = features.data
     else:
         if not isinstance(features, np.ndarray):

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from nodewise._typing import AnyArray, IntArray
 from nodewise.atomic import new_file
 from nodewise.errors import InputError
 from nodewise.graph import Graph
 from nodewise.learn.decoupled import DecoupledClassifier
+from nodewise.store import Names
 
 FORMATS = (".parquet", ".csv")
 
@@ -42,12 +44,18 @@ def read_nodes(nodes: str, graph: Graph) -> IntArray:
         raise InputError(
             f"{nodes}: cannot be read as a list of nodes ({error}); expected 'all' or a text file"
         ) from error
-    wanted = [(number, line) for number, line in enumerate(lines, 1) if line]
+    wanted = [line for line in lines if line]
     if graph.node_names is None:
-        position = {str(i): i for i in range(graph.num_nodes)} if len(wanted) > 1000 else None
+        found = np.array([int(line) if line.isdecimal() and len(line) < 19 else -1 for line in wanted], np.int64)
+        found[found >= graph.num_nodes] = -1
     else:
-        position = {name: i for i, name in enumerate(graph.node_names)}
-    return np.array([_find(nodes, number, line, position, graph) for number, line in wanted], np.int64)
+        names = Names.of(graph.node_names).arrow
+        found = pc.fill_null(pc.index_in(pa.array(wanted, names.type), value_set=names), -1).to_numpy().astype(np.int64)
+    if (found < 0).any():
+        line = wanted[int(np.argmin(found))]
+        kind = "a node's name" if graph.node_names is not None else f"a whole number from 0 to {graph.num_nodes - 1:,}"
+        raise InputError(f"{nodes}: line {lines.index(line) + 1:,} is {line!r}; expected {kind}")
+    return found
 
 
 def check_output(path: Path) -> None:
@@ -69,19 +77,10 @@ def write_predictions(table: pa.Table, path: Path) -> None:
             pyarrow.parquet.write_table(table, temporary)
 
 
-def _find(file: str, number: int, line: str, position: dict[str, int] | None, graph: Graph) -> int:
-    if position is not None and line in position:
-        return position[line]
-    if position is None and line.isdecimal() and int(line) < graph.num_nodes:
-        return int(line)
-    expected = "a node's name" if graph.node_names is not None else f"a whole number from 0 to {graph.num_nodes - 1:,}"
-    raise InputError(f"{file}: line {number:,} is {line!r}; expected {expected}")
-
-
 def _node_column(graph: Graph, nodes: IntArray) -> AnyArray | pa.Array:
     if graph.node_names is None:
         return nodes
-    return pa.array([graph.node_names[i] for i in nodes], pa.string())
+    return Names.of(graph.node_names).take(nodes)
 
 
 def _label_column(model: DecoupledClassifier, columns: IntArray) -> AnyArray | pa.Array:

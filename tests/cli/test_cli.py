@@ -1,9 +1,11 @@
 """The command line, through its own entry point: what is printed where, and how it ends."""
 
 import json
+import logging
 import subprocess
 import sys
 import time
+import warnings
 
 import numpy as np
 import pyarrow.csv
@@ -19,6 +21,10 @@ QUICK = ["--epochs", "20", "--epsilon", "0.1", "--per-class", "5", "--val", "30"
 @pytest.fixture
 def run(monkeypatch, capsys):
     """Run ``nodewise ARGS``; returns the exit code, stdout and stderr."""
+    logger = logging.getLogger("nodewise")
+    monkeypatch.setattr(logger, "handlers", [])
+    monkeypatch.setattr(logger, "propagate", True)
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
 
     def call(*args):
         monkeypatch.setattr(sys, "argv", ["nodewise", *map(str, args)])

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from nodewise.datasets import list_datasets, load, registry
 from nodewise.datasets.registry import DataFile, Dataset
 from nodewise.errors import InputError, StoreError
 from nodewise.graph import Graph
+from nodewise.store import write_store
 
 
 @pytest.fixture
@@ -61,20 +61,10 @@ def test_an_npz_file_loads_by_its_path(tiny_npz: Callable[..., Path]) -> None:
     assert load(str(tiny_npz())).name == "ring"
 
 
-def test_a_folder_with_a_manifest_is_opened_as_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store, opened = ModuleType("nodewise.store"), []
-    graph = Graph.from_edges(np.array([[0], [1]]))
-
-    def open_store(path: Path) -> Graph:
-        opened.append(path)
-        return graph
-
-    store.open_store = open_store  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "nodewise.store", store)
-    (tmp_path / "manifest.json").write_text("{}")
-    assert load(tmp_path) is graph
-    assert load(str(tmp_path)) is graph
-    assert opened == [tmp_path, tmp_path]
+def test_a_store_folder_is_opened(tmp_path: Path) -> None:
+    graph = Graph.from_edges(np.array([[0], [1]]), name="pair")
+    write_store(graph, tmp_path / "store")
+    assert load(tmp_path / "store").name == load(str(tmp_path / "store")).name == "pair"
 
 
 def test_a_folder_without_a_manifest_is_an_error(tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import dense_weights, graphs
 from nodewise import Graph, InputError, diffuse, ghd, synthetic
 from nodewise.diffusion import aggregate, exact
 from nodewise.diffusion.walks import first_k_neighbours, number_of_walks
+from oracles import dense_weights, graphs
 
 ENGINES = ("exact", "walks", "stratified")
 parameters = st.fixed_dictionaries(

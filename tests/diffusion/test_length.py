@@ -7,9 +7,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from conftest import graphs
 from nodewise import Graph, InputError, diffusion_lengths, load, tau_distance
 from nodewise.diffusion.length import second_eigenvalue
+from oracles import graphs
 
 
 @given(graphs(), st.floats(0.1, 5))

@@ -201,7 +201,7 @@ def test_a_saved_model_predicts_the_same(tmp_path, graph, model):
 def test_saving_never_replaces_what_is_not_a_model(tmp_path, model):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
-    with pytest.raises(StoreError, match="is not a model"):
+    with pytest.raises(StoreError, match="mine"):
         model.save(tmp_path / "mine")
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
 

@@ -9,9 +9,9 @@ import math
 import numpy as np
 import pytest
 
-from conftest import copies_of, dense_weights
 from nodewise import Graph, diffuse, ghd
 from nodewise.diffusion.walks import Sampling, number_of_walks, walk
+from oracles import copies_of, dense_weights
 
 COPIES = 20_000
 FALSE_ALARM = 1e-6

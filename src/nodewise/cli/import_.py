@@ -39,9 +39,11 @@ def import_(
 
     Edges are taken as undirected. Names of nodes and labels come back in the predictions.
     """
+    from nodewise.atomic import check_new_folder
     from nodewise.ingest import import_graph
-    from nodewise.store import write_store
+    from nodewise.store import MANIFEST, write_store
 
+    check_new_folder(output, overwrite, marker=MANIFEST)
     files = {"edges": edges, "features": features, "labels": labels}
     graph = import_graph(
         edges,

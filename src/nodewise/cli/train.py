@@ -93,14 +93,23 @@ def train(
         threads=threads,
     )  # fmt: skip
     graph = load_source(source, data_dir)
+    place = output or Path(f"{graph.name}-model")
+    _check_place(place)
     chosen = _splits(graph, splits, split_file, split, per_class, val, test, seed)
     result = _evaluate(graph, chosen, {**_preset(preset, graph), **params, "seed": seed}, inductive)
-    place = output or Path(f"{graph.name}-model")
     result.best.save(place)
     if json:
         print_json({**result.to_json(), "model": str(place)})
     else:
         _show(result, place)
+
+
+def _check_place(place: Path) -> None:
+    """Raise before the work is done, not after."""
+    from nodewise.atomic import check_new_folder
+    from nodewise.learn.bundle import CONFIG
+
+    check_new_folder(place, overwrite=True, marker=CONFIG)
 
 
 def _evaluate(graph: Graph, chosen: list[Split], params: dict[str, Any], inductive: bool) -> Evaluation:

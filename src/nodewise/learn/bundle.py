@@ -24,8 +24,6 @@ def save(
     """Write a model folder, whole or not at all; only another model is replaced."""
     from safetensors.torch import save as to_bytes
 
-    if path.exists() and not (path / CONFIG).is_file():
-        raise StoreError(f"{path}: exists and is not a model; choose another place for the model")
     numbers = to_bytes(tensors)
     config = {
         "format": FORMAT,
@@ -37,7 +35,7 @@ def save(
         "tensors_sha256": hashlib.sha256(numbers).hexdigest(),
     }
     config["config_sha256"] = _digest(config)
-    with new_folder(path, overwrite=True) as folder:
+    with new_folder(path, overwrite=True, marker=CONFIG) as folder:
         (folder / TENSORS).write_bytes(numbers)
         (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 

@@ -13,6 +13,10 @@ from torch import nn
 from nodewise.errors import InputError
 from nodewise.learn.head import Head
 
+# Multiplications a step below which threads cost more than they give: torch's threads spin while they wait for each
+# other, which on a busy machine takes ten times as long as the work itself.
+WORTH_THREADS = 1 << 28
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -53,31 +57,38 @@ def train(
     make_head: Callable[[], Head], rows: Rows, val: Rows | None, recipe: Recipe, progress: Progress | None = None
 ) -> tuple[Head, Outcome]:
     """A head trained on ``rows``; labels are class numbers, or a 0/1 matrix for several labels a row."""
-    with _settings(recipe):
+    with _seeded(recipe.seed):
         head = make_head().to(rows[0].device)
-        optimizer = torch.optim.Adam(head.parameters(), lr=recipe.lr, weight_decay=recipe.weight_decay)
-        best: tuple[float, float] = (-1.0, 0.0)
-        best_epoch, kept, epoch = 0, copy.deepcopy(head.state_dict()), 0
-        for epoch in range(1, recipe.epochs + 1):
-            head.train()
-            for features, labels in _batches(rows, recipe.batch_size):
-                optimizer.zero_grad(set_to_none=True)
-                _loss(head(features), labels).backward()  # type: ignore[no-untyped-call]
-                optimizer.step()
-            if val is None:
-                continue
-            score = _evaluate(head, val)
-            if progress is not None:
-                progress(epoch, score[0])
-            if score > best:
-                best, best_epoch = score, epoch
-                kept = {name: value.clone() for name, value in head.state_dict().items()}
-            elif epoch - best_epoch >= recipe.patience:
-                break
-        if val is not None:
-            head.load_state_dict(kept)
-        head.eval()
-        return head, Outcome(epoch, best_epoch if val is not None else epoch, best[0] if val is not None else None)
+        step = min(rows[0].shape[0], recipe.batch_size or rows[0].shape[0])
+        work = step * sum(weight.numel() for weight in head.parameters())
+        with _tuned(recipe.threads if work > WORTH_THREADS else 1):
+            outcome = _run(head, rows, val, recipe, progress)
+    return head.eval(), outcome
+
+
+def _run(head: Head, rows: Rows, val: Rows | None, recipe: Recipe, progress: Progress | None) -> Outcome:
+    optimizer = torch.optim.Adam(head.parameters(), lr=recipe.lr, weight_decay=recipe.weight_decay)
+    best, best_epoch, kept, epoch = (-1.0, 0.0), 0, copy.deepcopy(head.state_dict()), 0
+    for epoch in range(1, recipe.epochs + 1):
+        head.train()
+        for features, labels in _batches(rows, recipe.batch_size):
+            optimizer.zero_grad(set_to_none=True)
+            _loss(head(features), labels).backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+        if val is None:
+            continue
+        score = _evaluate(head, val)
+        if progress is not None:
+            progress(epoch, score[0])
+        if score > best:
+            best, best_epoch = score, epoch
+            kept = {name: value.clone() for name, value in head.state_dict().items()}
+        elif epoch - best_epoch >= recipe.patience:
+            break
+    if val is None:
+        return Outcome(epoch, epoch, None)
+    head.load_state_dict(kept)
+    return Outcome(epoch, best_epoch, best[0])
 
 
 def _evaluate(head: Head, rows: Rows) -> tuple[float, float]:
@@ -115,18 +126,24 @@ def _batches(rows: Rows, size: int | None) -> Iterator[Rows]:
 
 
 @contextmanager
-def _settings(recipe: Recipe) -> Iterator[None]:
-    """Seeded, on so many threads, and back to what was before.
-
-    Weight decay shrinks weights into denormal numbers, which the processor handles several times slower: flush them.
-    """
-    threads = torch.get_num_threads()
+def _seeded(seed: int) -> Iterator[None]:
+    """Draw from ``seed``, and leave the caller's random numbers as they were."""
     with torch.random.fork_rng():
-        torch.manual_seed(recipe.seed)
-        torch.set_num_threads(recipe.threads)
-        torch.set_flush_denormal(True)
-        try:
-            yield
-        finally:
-            torch.set_flush_denormal(False)
-            torch.set_num_threads(threads)
+        torch.manual_seed(seed)
+        yield
+
+
+@contextmanager
+def _tuned(threads: int) -> Iterator[None]:
+    """On so many threads, denormals flushed, and back to what was before.
+
+    Weight decay shrinks weights into denormal numbers, which the processor handles several times slower.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(False)
+        torch.set_num_threads(before)

@@ -1,0 +1,124 @@
+"""The file of labels: (node, label) in any order, or an array in the order of the nodes."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nodewise._typing import AnyArray, IntArray
+from nodewise.errors import InputError
+from nodewise.graph import UNKNOWN, checked_labels
+from nodewise.ingest import arrays, columns
+from nodewise.ingest.columns import Column
+from nodewise.ingest.tables import Table, is_array_file, open_table
+from nodewise.ingest.text import NODE_NAMES, TextTable, warn_if_header_is_data
+
+LABEL_NAMES = ("label", "y", "class")
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelFile:
+    """Labels as they stand in the file: an ``array`` in node order, or a column of ``nodes`` and one of ``labels``."""
+
+    path: Path
+    array: AnyArray | None = None
+    nodes: Column | None = None
+    labels: Column | None = None
+
+
+def read_labels(path: Path, header: bool | None, ids_are_text: bool) -> LabelFile:
+    """Read labels from a table or an array."""
+    if not is_array_file(path):
+        return _from_table(open_table(path, header), ids_are_text)
+    if path.suffix.lower() == ".npy":
+        array = arrays.read_npy(path)
+    else:
+        content = arrays.read_npz(path)
+        if "y" not in content:
+            raise InputError(f"{path}: holds {', '.join(sorted(content)) or 'nothing'}; expected an array y")
+        array = content["y"]
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    try:
+        checked = checked_labels(array, array.shape[0] if array.ndim else 0)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    return LabelFile(path, array=checked)
+
+
+def labels_of_nodes(file: LabelFile, node_of_row: IntArray | None, num_nodes: int) -> tuple[AnyArray, list[str] | None]:
+    """A label for each node, -1 where it is not known, and the names of the labels where they have names."""
+    if file.array is not None:
+        rows = file.array.shape[0]
+        filled = np.full((num_nodes, *file.array.shape[1:]), UNKNOWN if file.array.ndim == 1 else 0, file.array.dtype)
+        filled[:rows] = file.array
+        return filled, None
+    if file.nodes is None or file.labels is None or node_of_row is None:
+        raise InputError(f"{file.path}: no labels")
+    codes, names = _codes(file.labels)
+    known = np.flatnonzero(codes != UNKNOWN)
+    _check_repeats(file.nodes, file.labels, known, node_of_row[known], codes[known])
+    labels = np.full(num_nodes, UNKNOWN, np.int64)
+    labels[node_of_row[known]] = codes[known]
+    return labels, names
+
+
+def _from_table(table: Table, ids_are_text: bool) -> LabelFile:
+    lower = [name.strip().lower() if table.named else "" for name in table.names]
+    label = next((lower.index(name) for name in LABEL_NAMES if name in lower), None)
+    node = next((i for i, name in enumerate(lower) if i != label and table.named and name in NODE_NAMES), None)
+    if len(lower) == 2:  # one known name, or the order, tells the two apart
+        label = label if label is not None else (1 if node is None else 1 - node)
+        node = 1 - label
+    if label is None or node is None:
+        raise InputError(
+            f"{table.path}: {len(lower)} columns ({', '.join(table.names)[:80]}); expected two, the node and its label"
+        )
+    read = table.read({node: pa.large_string() if ids_are_text else None, label: None})
+    nodes, labels = (columns.decoded(column) for column in read)
+    if isinstance(table, TextTable):
+        warn_if_header_is_data(table, [nodes, labels])
+    return LabelFile(table.path, nodes=nodes, labels=labels)
+
+
+def _codes(column: Column) -> tuple[IntArray, list[str] | None]:
+    """An integer for each label, -1 for those that are empty. Whole numbers stay, names are numbered in order."""
+    values: Any = column.values
+    codes = np.full(len(values), UNKNOWN, np.int64)
+    if pa.types.is_large_string(values.type):
+        empty = pc.fill_null(pc.equal(values, ""), True)
+    elif pa.types.is_floating(values.type):
+        empty = pc.fill_null(pc.is_nan(values), True)
+    else:
+        empty = pc.is_null(values)
+    given = np.flatnonzero(~empty.to_numpy())
+    if not given.size:
+        return codes, None
+    present = column.subset(given)
+    if columns.looks_whole(present):
+        expected = "expected a whole number from 0 on, -1 or nothing for unknown, or names"
+        codes[given] = columns.as_whole(present, UNKNOWN, expected)
+        return codes, None
+    text = columns.as_text(present)
+    names = pc.unique(text)
+    names = names.take(pc.sort_indices(names))
+    codes[given] = pc.index_in(text, value_set=names).to_numpy()
+    return codes, names.to_pylist()
+
+
+def _check_repeats(nodes: Column, labels: Column, rows: IntArray, node_of: IntArray, codes: IntArray) -> None:
+    order = np.argsort(node_of, kind="stable")
+    same = (np.diff(node_of[order]) == 0) & (np.diff(codes[order]) != 0)
+    clash = np.flatnonzero(same)
+    if clash.size:
+        first, second = int(rows[order[clash[0]]]), int(rows[order[clash[0] + 1]])
+        raise InputError(
+            f"{nodes.path}: row {second + 1:,} gives node {nodes.values[second].as_py()!r} the label "
+            f"{labels.values[second].as_py()!r}, row {first + 1:,} gives it {labels.values[first].as_py()!r}; "
+            f"expected one label a node. Remove one of the rows"
+        )

@@ -1,0 +1,217 @@
+"""CSV and TSV files, plain or gzipped -> columns.
+
+A first line of column names is recognised by having no number in its first two fields, or by a first field that names
+a node column; ``header`` says it outright. In ``.txt`` files, leading lines that start with '#' are comments.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import gzip
+import io
+import itertools
+import re
+import warnings
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+
+from nodewise.errors import InputError, NodewiseWarning
+from nodewise.ingest.columns import NUMBER, WHOLE, Column
+
+NODE_NAMES = ("node", "id", "name", "node_id", "", "__index_level_0__")  # the last two: an index saved by pandas
+DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+NO_NUMBERS = ("", "nan", "na", "null", "inf", "+inf", "-inf")  # what stands where a number should
+BLOCK_BYTES = 32 << 20  # a row must fit into one
+
+
+@dataclasses.dataclass(frozen=True)
+class TextTable:
+    """A text file whose first lines have been read."""
+
+    path: Path
+    names: list[str]
+    named: bool  # the names come from the file
+    comments: int  # lines before the first row
+    sample: list[str] | None  # the fields of the first row; None where there is no row
+
+    def read(self, kinds: Mapping[int, Any]) -> list[Column]:
+        """The columns whose indices ``kinds`` has, each of the Arrow type given, or as text where it cannot be.
+
+        Type None is for ids and labels: int64 where all values are whole numbers, else text.
+        """
+        if self.sample is None:
+            return [Column(self.path, self.names[i], pa.chunked_array([], pa.large_string())) for i in kinds]
+        last = len(self.names) - 1
+        types = {i: self._type(i) if kind is None else kind for i, kind in kinds.items()}
+        try:
+            table = _parsed(self, {last: pa.large_binary(), **types})
+        except pa.ArrowInvalid:
+            # Types do not fit, or rows are uneven: read what is there, so that the place can be named.
+            table = _parsed_raw(self, sorted({last, *types}))
+        self._check_quotes(table)
+        return [Column(self.path, self.names[i], table.column(f"c{i}")) for i in kinds]
+
+    def first_is_text(self) -> bool:
+        """Whether the first column holds text, going by its first value."""
+        value = self.sample[0].strip().lower() if self.sample else ""
+        return value not in NO_NUMBERS and not re.match(NUMBER, value)
+
+    def _type(self, index: int) -> Any:
+        sample = self.sample or []
+        return pa.int64() if index < len(sample) and re.match(WHOLE, sample[index]) else pa.large_string()
+
+    def _check_quotes(self, table: Any) -> None:
+        """An open quote swallows all rows after it, and goes unnoticed in the last column."""
+        column = table.column(f"c{len(self.names) - 1}")
+        value = column[-1].as_py() if len(column) else None
+        if isinstance(value, str):
+            value = value.encode()
+        if isinstance(value, bytes) and b"\n" in value and _count_quotes(self.path) % 2:
+            raise InputError(
+                f"{self.path}: row {len(column):,} opens a quote that is never closed; close it, or double each quote "
+                f"inside a quoted field"
+            )
+
+
+def is_text(path: Path) -> bool:
+    """Whether the name of ``path`` is that of a text file."""
+    return _suffix(path) in DELIMITERS
+
+
+def open_text(path: Path, header: bool | None) -> TextTable:
+    """Read the first lines of ``path`` and find out what its columns are called."""
+    with reading(path):
+        comments, records = _first_records(path)
+    if not records:
+        raise InputError(f"{path}: the file is empty; expected rows of fields separated by {_delimiter_name(path)}")
+    named = _is_header(records[0]) if header is None else header
+    names = [field.strip() for field in records[0]] if named else [str(i + 1) for i in range(len(records[0]))]
+    if any("\udc80" <= letter <= "\udcff" for letter in "".join(names)):
+        raise InputError(f"{path}: the first line is not text in UTF-8; save the file in that encoding")
+    rows = records[1:] if named else records
+    return TextTable(path, names, named, comments, rows[0] if rows else None)
+
+
+def warn_if_header_is_data(table: TextTable, columns: list[Column]) -> None:
+    """Warn where the names of columns occur among their values: the first line was probably a row."""
+    for column in columns:
+        if pa.types.is_large_string(column.values.type) and table.named:
+            found = pc.index(column.values, column.name).as_py() >= 0
+            if found:
+                warnings.warn(
+                    f"{table.path}: the first line was taken as the names of the columns, but {column.name!r} occurs "
+                    f"as a value, too; pass --no-header (Python: header=False) if that line is a row",
+                    NodewiseWarning,
+                    stacklevel=2,
+                )
+                return
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn what can go wrong with a file into an InputError about ``path``."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: no such file; check the path") from error
+    except IsADirectoryError as error:
+        raise InputError(f"{path}: this is a folder; expected a file") from error
+    except (EOFError, zlib.error, csv.Error) as error:
+        raise InputError(f"{path}: is cut off or damaged ({error}); fetch or write it again") from error
+    except OSError as error:
+        reason = error.strerror or f"is cut off or damaged ({error})"
+        raise InputError(f"{path}: {reason}; check the file or fetch it again") from error
+
+
+def _suffix(path: Path) -> str:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes[-1:] == [".gz"]:
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
+
+
+def _is_gzip(path: Path) -> bool:
+    return path.suffix.lower() == ".gz"
+
+
+def _delimiter_name(path: Path) -> str:
+    return "commas" if DELIMITERS[_suffix(path)] == "," else "tabs"
+
+
+def _is_header(first: list[str]) -> bool:
+    if first[0].strip().lower() in NODE_NAMES and len(first) > 1:
+        return True
+    return not any(re.match(NUMBER, field) for field in first[:2])
+
+
+def _first_records(path: Path) -> tuple[int, list[list[str]]]:
+    """How many comment lines there are, and up to two records after them."""
+    comments = 0
+    with gzip.open(path, "rb") if _is_gzip(path) else path.open("rb") as stream:
+        # Bytes that are no text are let through here: reading the column names their row.
+        lines = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
+        for line in lines:
+            if not (_suffix(path) == ".txt" and line.startswith("#")):
+                rest = itertools.chain([line], lines)
+                records = (record for record in csv.reader(rest, delimiter=DELIMITERS[_suffix(path)]) if record)
+                return comments, list(itertools.islice(records, 2))
+            comments += 1
+    return comments, []
+
+
+def _parsed(table: TextTable, types: Mapping[int, Any], threads: bool = True, on_uneven: Any = None) -> Any:
+    names = [f"c{i}" for i in range(len(table.names))]  # the file's own need not be unique
+    with reading(table.path):
+        return pacsv.read_csv(
+            pa.input_stream(str(table.path), compression="gzip" if _is_gzip(table.path) else None),
+            pacsv.ReadOptions(
+                use_threads=threads,
+                block_size=BLOCK_BYTES,
+                skip_rows=table.comments,
+                column_names=names,
+                skip_rows_after_names=int(table.named),
+            ),
+            pacsv.ParseOptions(
+                delimiter=DELIMITERS[_suffix(table.path)], newlines_in_values=True, invalid_row_handler=on_uneven
+            ),
+            pacsv.ConvertOptions(
+                column_types={f"c{i}": kind for i, kind in types.items()},
+                include_columns=[f"c{i}" for i in types],
+                null_values=[""],
+                strings_can_be_null=False,
+            ),
+        )
+
+
+def _parsed_raw(table: TextTable, columns: list[int]) -> Any:
+    """All columns as bytes; a row with too many or too few fields is an error."""
+    uneven: list[Any] = []
+
+    def note(row: Any) -> str:
+        uneven.append(row)
+        return "error"
+
+    try:
+        return _parsed(table, dict.fromkeys(columns, pa.large_binary()), threads=False, on_uneven=note)
+    except pa.ArrowInvalid as error:
+        if not uneven:
+            raise InputError(f"{table.path}: {error}; expected {_delimiter_name(table.path)} between fields") from error
+        row = uneven[0]
+        raise InputError(
+            f"{table.path}: row {row.number - table.comments - table.named:,} has {row.actual_columns} columns, the "
+            f"first line has {row.expected_columns}; fields are separated by {_delimiter_name(table.path)}. "
+            f"Fix the row"
+        ) from error
+
+
+def _count_quotes(path: Path) -> int:
+    with reading(path), gzip.open(path, "rb") if _is_gzip(path) else path.open("rb") as stream:
+        return sum(part.count(b'"') for part in iter(lambda: stream.read(1 << 20), b""))

@@ -1,0 +1,88 @@
+"""Names of nodes, as a column that does not become Python objects."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, SupportsIndex, overload
+
+from nodewise._typing import AnyArray
+from nodewise.errors import InputError
+
+
+class Names(Sequence[str]):
+    """A sequence of strings over a pyarrow column, which is loaded when the first name is asked for.
+
+    A hundred million names must not become Python objects.
+
+    >>> import pyarrow
+    >>> names = Names.of(pyarrow.array(["a", "b", "c"]))
+    >>> len(names), names[1], list(names[1:])
+    (3, 'b', ['b', 'c'])
+    """
+
+    def __init__(self, load: Callable[[], Any], length: int) -> None:
+        self._load = load
+        self._length = length
+        self._column: Any = None
+
+    @classmethod
+    def of(cls, values: Any) -> Names:
+        """Names over a pyarrow array, or over a sequence of strings, which is turned into one."""
+        if isinstance(values, Names):
+            return values
+        column = arrow_strings(values)
+        return cls(lambda: column, len(column))
+
+    @property
+    def arrow(self) -> Any:
+        """The names as a ``pyarrow.ChunkedArray`` of type ``large_string``."""
+        if self._column is None:
+            self._column = self._load()
+        return self._column
+
+    def take(self, nodes: AnyArray) -> Any:
+        """The names of ``nodes`` as a pyarrow array, for writers of tables."""
+        import pyarrow as pa
+
+        return self.arrow.take(pa.array(nodes))
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> Names: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> str | Names:
+        if isinstance(index, slice):
+            return Names.of(self.arrow[index])
+        i = operator.index(index)
+        if not -self._length <= i < self._length:
+            raise IndexError(f"name {i:,} of {self._length:,}")
+        return str(self.arrow[i % self._length].as_py())
+
+    def __iter__(self) -> Iterator[str]:
+        for first in range(0, self._length, 1 << 16):  # all at once would be a Python object for each
+            yield from self.arrow.slice(first, 1 << 16).to_pylist()
+
+    def __repr__(self) -> str:
+        return f"Names({self._length:,})"
+
+
+def arrow_strings(values: Any) -> Any:
+    """Strings as a ``pyarrow.ChunkedArray`` of type ``large_string``, whose offsets do not end at 2 GB."""
+    import pyarrow as pa
+
+    if isinstance(values, Names):
+        return values.arrow
+    try:
+        if not isinstance(values, pa.Array | pa.ChunkedArray):
+            values = pa.array(values, pa.large_string())
+        column = pa.chunked_array([values]) if isinstance(values, pa.Array) else values
+        column = column.cast(pa.large_string())
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InputError(f"node_names: {error}; expected a string for each node") from error
+    if column.null_count:
+        raise InputError("node_names: a name is missing; expected a string for each node")
+    return column

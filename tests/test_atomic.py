@@ -1,0 +1,227 @@
+"""Outputs appear whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nodewise import StoreError, atomic
+
+
+def tree(folder: Path) -> dict[str, bytes | None]:
+    """All that lies under a folder, hidden or not: files with their bytes, folders with None."""
+    return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None for p in folder.rglob("*")}
+
+
+def write_and_fail(path: Path, failure: type[BaseException]) -> None:
+    path.write_text("half of the n")
+    raise failure
+
+
+def test_a_file_appears_with_what_the_block_wrote(tmp_path):
+    with atomic.new_file(tmp_path / "out.txt") as partial:
+        partial.write_text("hello")
+        assert not (tmp_path / "out.txt").exists()
+        assert partial.parent == tmp_path
+        assert partial.name.startswith(".out.txt.partial-")
+    assert tree(tmp_path) == {"out.txt": b"hello"}
+
+
+def test_a_folder_appears_with_what_the_block_wrote(tmp_path):
+    with atomic.new_folder(tmp_path / "out") as partial:
+        (partial / "sub").mkdir()
+        (partial / "sub" / "a").write_text("hello")
+        assert not (tmp_path / "out").exists()
+    assert tree(tmp_path) == {"out": None, "out/sub": None, "out/sub/a": b"hello"}
+
+
+def test_an_existing_file_is_replaced(tmp_path):
+    (tmp_path / "out.txt").write_text("old")
+    with atomic.new_file(tmp_path / "out.txt") as partial:
+        partial.write_text("new")
+    assert tree(tmp_path) == {"out.txt": b"new"}
+
+
+@pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt, SystemExit])
+def test_a_block_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, failure):
+    (tmp_path / "out.txt").write_text("old")
+    with pytest.raises(failure), atomic.new_file(tmp_path / "out.txt") as partial:
+        write_and_fail(partial, failure)
+    assert tree(tmp_path) == {"out.txt": b"old"}
+
+
+@pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt, SystemExit])
+def test_a_block_that_fails_leaves_the_old_folder_and_nothing_else(tmp_path, failure):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "a").write_text("old")
+    with pytest.raises(failure), atomic.new_folder(tmp_path / "out", overwrite=True) as partial:
+        write_and_fail(partial / "a", failure)
+    assert tree(tmp_path) == {"out": None, "out/a": b"old"}
+
+
+def test_missing_parent_folders_are_made(tmp_path):
+    with atomic.new_file(tmp_path / "a" / "b" / "out.txt") as partial:
+        partial.write_text("hello")
+    assert tree(tmp_path) == {"a": None, "a/b": None, "a/b/out.txt": b"hello"}
+
+
+@pytest.mark.parametrize("new", [atomic.new_file, atomic.new_folder])
+def test_parent_folders_made_for_a_block_that_fails_go_away_again(tmp_path, new):
+    with pytest.raises(ValueError, match="stop"), new(tmp_path / "a" / "b" / "out"):
+        raise ValueError("stop")
+    assert tree(tmp_path) == {}
+
+
+def test_a_folder_that_exists_is_refused_before_the_block_starts(tmp_path):
+    (tmp_path / "out").mkdir()
+    with pytest.raises(StoreError, match=r"out: exists already; pass --overwrite \(Python: overwrite=True\)"):
+        atomic.new_folder(tmp_path / "out")
+    assert tree(tmp_path) == {"out": None}
+
+
+def test_overwrite_replaces_the_whole_folder(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "old").write_text("old")
+    with atomic.new_folder(tmp_path / "out", overwrite=True) as partial:
+        (partial / "new").write_text("new")
+        assert (tmp_path / "out" / "old").exists()
+    assert tree(tmp_path) == {"out": None, "out/new": b"new"}
+
+
+def test_the_old_folder_comes_back_when_the_new_one_cannot_take_its_place(tmp_path, monkeypatch):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "a").write_text("old")
+    rename = Path.rename
+
+    def fail_for_the_new(self, target):
+        if ".partial-" in self.name:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fail_for_the_new)
+    with (
+        pytest.raises(StoreError, match=r"out: cannot be written: Input/output error"),
+        atomic.new_folder(tmp_path / "out", overwrite=True) as partial,
+    ):
+        (partial / "a").write_text("new")
+    assert tree(tmp_path) == {"out": None, "out/a": b"old"}
+
+
+def test_overwrite_spares_a_folder_without_the_marker(tmp_path):
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "cat.jpg").write_text("cat")
+    with pytest.raises(StoreError, match=r"photos: holds 'cat.jpg' but no manifest.json"):
+        atomic.new_folder(tmp_path / "photos", overwrite=True, marker="manifest.json")
+    assert tree(tmp_path) == {"photos": None, "photos/cat.jpg": b"cat"}
+
+
+@pytest.mark.parametrize("content", [[], ["manifest.json"], ["manifest.json", "more"]])
+def test_overwrite_takes_an_empty_folder_and_one_with_the_marker(tmp_path, content):
+    (tmp_path / "out").mkdir()
+    for name in content:
+        (tmp_path / "out" / name).write_text("old")
+    with atomic.new_folder(tmp_path / "out", overwrite=True, marker="manifest.json") as partial:
+        (partial / "manifest.json").write_text("new")
+    assert tree(tmp_path) == {"out": None, "out/manifest.json": b"new"}
+
+
+def test_a_folder_does_not_replace_a_file_nor_a_file_a_folder(tmp_path):
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(StoreError, match="file: this is a file"):
+        atomic.new_folder(tmp_path / "file", overwrite=True)
+    with pytest.raises(StoreError, match="folder: this is a folder"):
+        atomic.new_file(tmp_path / "folder")
+    with pytest.raises(StoreError, match="not a regular file"):
+        atomic.new_file(os.devnull)
+    assert tree(tmp_path) == {"file": b"old", "folder": None}
+
+
+def test_through_a_link_the_file_behind_it_is_replaced(tmp_path):
+    (tmp_path / "real.txt").write_text("old")
+    (tmp_path / "link.txt").symlink_to("real.txt")
+    with atomic.new_file(tmp_path / "link.txt") as partial:
+        partial.write_text("new")
+    assert (tmp_path / "link.txt").is_symlink()
+    assert (tmp_path / "real.txt").read_text() == "new"
+
+
+def test_outputs_are_as_readable_as_any_other_file(tmp_path):
+    """Temporary files are often private; what is written for others must not stay so."""
+    (tmp_path / "plain").touch()
+    (tmp_path / "plain_folder").mkdir()
+    with atomic.new_file(tmp_path / "file") as partial:
+        partial.touch()
+    with atomic.new_folder(tmp_path / "folder"):
+        pass
+    assert (tmp_path / "file").stat().st_mode == (tmp_path / "plain").stat().st_mode
+    assert (tmp_path / "folder").stat().st_mode == (tmp_path / "plain_folder").stat().st_mode
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.ENOSPC, "free some space"),
+        (errno.EFBIG, "limit on the size of a file"),
+        (errno.EACCES, "permissions"),
+        (errno.EROFS, "can be written to"),
+        (errno.EIO, "check the disk"),
+    ],
+)
+@pytest.mark.parametrize("new", [atomic.new_file, atomic.new_folder])
+def test_an_error_of_the_disk_says_where_why_and_what_to_do(tmp_path, new, number, advice):
+    with (
+        pytest.raises(StoreError, match=rf"out: cannot be written: {os.strerror(number)}; .*{advice}") as caught,
+        new(tmp_path / "out"),
+    ):
+        raise OSError(number, os.strerror(number))
+    assert isinstance(caught.value.__cause__, OSError)
+    assert tree(tmp_path) == {}
+
+
+def test_a_parent_that_is_a_file_is_an_error_that_names_the_target(tmp_path):
+    (tmp_path / "file").write_text("old")
+    with pytest.raises(StoreError, match=r"file/out: cannot be written"), atomic.new_file(tmp_path / "file" / "out"):
+        pass
+    assert tree(tmp_path) == {"file": b"old"}
+
+
+def test_an_error_about_another_file_is_left_alone(tmp_path):
+    with pytest.raises(FileNotFoundError), atomic.new_file(tmp_path / "out") as partial:
+        partial.write_text((tmp_path / "input").read_text())
+    assert tree(tmp_path) == {}
+
+
+def test_a_block_that_writes_elsewhere_does_not_leave_an_empty_file(tmp_path):
+    with pytest.raises(StoreError, match="out: cannot be written"), atomic.new_file(tmp_path / "out"):
+        pass
+    assert tree(tmp_path) == {}
+
+
+def test_a_very_long_name_works(tmp_path):
+    name = "x" * 250
+    with atomic.new_file(tmp_path / name) as partial:
+        partial.write_text("hello")
+    assert tree(tmp_path) == {name: b"hello"}
+
+
+def test_a_file_too_large_for_the_system_leaves_nothing_behind(tmp_path):
+    """A real failed write: the process may write no file above 4 KiB."""
+    script = f"""
+import resource
+from nodewise import StoreError, atomic
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+try:
+    with atomic.new_file({str(tmp_path / "a" / "out")!r}) as partial:
+        partial.write_bytes(bytes(100_000))
+except StoreError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "out: cannot be written: File too large; raise the limit" in done.stdout
+    assert tree(tmp_path) == {}
