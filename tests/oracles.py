@@ -32,7 +32,7 @@ def copies_of(graph, count):
 
 
 @st.composite
-def graphs(draw, max_nodes=12, features=False):
+def graphs(draw, max_nodes=12, features=False, connected=False):
     """Random graphs: isolated nodes, stars, bipartite, disconnected, weighted or not, down to one node."""
     n = draw(st.integers(1, max_nodes))
     node = st.integers(0, n - 1)
@@ -42,6 +42,8 @@ def graphs(draw, max_nodes=12, features=False):
         edges = [(0, v) for _, v in edges]
     if shape == "bipartite":
         edges = [(u, v) for u, v in edges if (u + v) % 2]
+    if connected:
+        edges += [(v, v + 1) for v in range(n - 1)]
     index = np.array(edges, np.int64).reshape(-1, 2).T
     weights = None
     if draw(st.booleans()):

@@ -84,7 +84,7 @@ def _features(labels: IntArray, classes: int, width: int, signal: float, seed: i
     return rows
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True)
 def _bits(seed, number):
     """splitmix64 of a counter."""
     z = seed * np.uint64(0xD1342543DE82EF95) + number * np.uint64(0x9E3779B97F4A7C15)

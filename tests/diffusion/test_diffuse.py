@@ -33,17 +33,17 @@ def crowd():
 def test_exact_equals_matrix_powers(g, how, convention):
     d = diffuse(g, np.arange(g.num_nodes), **how, engine="exact", convention=convention)
     expected = oracle(d, how["omega"], how["rho"])
-    reach = np.minimum(d.lengths, d._hops.size - 1)
     assert np.allclose(d.matrix.toarray(), expected, atol=1e-5)
     for side in (exact.by_features, exact.by_targets):
         for features in (g.features, sp.csr_matrix(g.features)):
-            rows = side(g, features, d.nodes, reach, d._hops, 2)
+            rows = side(d._task, features)
             assert np.allclose(rows, expected @ g.features, atol=1e-5)
 
 
 def test_exact_in_blocks_of_columns_is_the_same(monkeypatch, crowd):
     whole = diffuse(crowd, range(50), engine="exact").apply(crowd.features)
-    monkeypatch.setattr(exact, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(exact, "CACHED_BYTES", 1)
+    monkeypatch.setattr(exact, "MOST_BYTES", 1)
     blocks = diffuse(crowd, range(50), engine="exact").apply(crowd.features)
     assert np.array_equal(whole, blocks)
 

@@ -82,7 +82,7 @@ class Diffusion:
         """The weights as CSR ``(len(nodes), num_nodes)``; the exact engine makes them on first use."""
         if self._weights is None:
             started = time.perf_counter()
-            self._weights = exact.weights(self.graph, self.nodes, self._reach, self._hops, self._threads)
+            self._weights = exact.weights(self._task)
             self.seconds += time.perf_counter() - started
         indptr, nodes, values = self._weights
         shape = (self.nodes.size, self.graph.num_nodes)
@@ -102,7 +102,7 @@ class Diffusion:
         else:
             over = exact_side(self.graph, self._reach, features)
             compute = exact.by_features if over == "features" else exact.by_targets
-            rows = compute(self.graph, features, self.nodes, self._reach, self._hops, self._threads)
+            rows = compute(self._task, features)
         self.seconds += time.perf_counter() - started
         return rows
 
@@ -110,6 +110,10 @@ class Diffusion:
     def _reach(self) -> IntArray:
         """Lengths, less the hops whose weight is negligible."""
         return np.minimum(self.lengths, self._hops.size - 1)
+
+    @property
+    def _task(self) -> exact.Task:
+        return exact.Task(self.graph, self.nodes, self._reach, self._hops, self._threads)
 
     def _sample(self, how: Sampling) -> None:
         started = time.perf_counter()

@@ -2,110 +2,105 @@
 
 The same hops can run over the features or over the targets. Over features, ``X`` itself is propagated and the targets'
 rows are summed. Over targets, by reversibility ``P^l[u, v] = d_v / d_u P^l[v, u]``, so the columns of ``P^l`` that
-belong to targets are propagated and scaled. Both work in blocks of columns that bound the memory and stay in cache.
+belong to targets are propagated and scaled. Either way a thread takes a block of columns through all the hops, so that
+threads never wait for each other and the block stays in cache where the graph is small.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from nodewise._typing import DoubleArray, Features, FloatArray, IntArray
+from nodewise._typing import AnyArray, DoubleArray, Features, FloatArray, IntArray
 from nodewise.diffusion import kernels
 from nodewise.diffusion.walks import Weights
 from nodewise.graph import Graph
 from nodewise.parallel import map_chunks
 
-BLOCK_BYTES = 1 << 25  # one block of propagated columns
-FEWEST_COLUMNS = 16  # a row of a block is at least a cache line
+CACHED_BYTES = 1 << 23  # a thread's two blocks of columns, while they stay near its cache
+MOST_BYTES = 1 << 29  # and while they do not
+WIDE, NARROW = 64, 16  # columns: where the loop over them pays, and a cache line
 
 
-def by_features(
-    graph: Graph, features: Features, targets: IntArray, lengths: IntArray, hops: DoubleArray, threads: int
-) -> FloatArray:
+class Task(NamedTuple):
+    """Who diffuses how far, with which weights."""
+
+    graph: Graph
+    targets: IntArray
+    reach: IntArray
+    hops: DoubleArray
+    threads: int
+
+    @property
+    def arrays(self) -> tuple[AnyArray, ...]:
+        """What every kernel takes first."""
+        weights = np.zeros(0, np.float32) if self.graph.edge_weights is None else self.graph.edge_weights
+        weights.flags.writeable = False
+        inverse = (1 / self.graph.degrees).astype(np.float32)
+        return self.graph.indptr, self.graph.indices, weights, inverse
+
+
+def by_features(task: Task, features: Features) -> FloatArray:
     """Representations of the targets, propagating the features."""
-    out = np.zeros((targets.size, features.shape[1]), np.float32)
-    for columns in _blocks(graph.num_nodes, features.shape[1]):
-        out[:, columns] = _sum_hops(graph, _dense(features[:, columns]), targets, lengths, hops, threads)
+    out = np.zeros((task.targets.size, features.shape[1]), np.float32)
+    hops = task.hops[: int(task.reach.max(initial=0)) + 1]
+    arrays = task.arrays
+    columns = features.tocsc() if sp.issparse(features) else features
+
+    def work(block: slice) -> None:
+        rows = _dense(columns[:, block])
+        kernels.sum_hops(*arrays, task.targets, task.reach, hops, rows, np.empty_like(rows), out, block.start)
+
+    map_chunks(work, _blocks(task, features.shape[1]), task.threads)
     return out
 
 
-def by_targets(
-    graph: Graph, features: Features, targets: IntArray, lengths: IntArray, hops: DoubleArray, threads: int
-) -> FloatArray:
+def by_targets(task: Task, features: Features) -> FloatArray:
     """Representations of the targets, propagating the targets."""
-    out = np.zeros((targets.size, features.shape[1]), np.float32)
-    for block, weights in _weight_blocks(graph, targets, lengths, hops, threads):
-        out[block] = (features.T @ weights).T if sp.issparse(features) else weights.T @ _dense(features)
+    out = np.zeros((task.targets.size, features.shape[1]), np.float32)
+
+    def work(block: slice) -> None:
+        total = _weigh(task, task.arrays, block)
+        if sp.issparse(features):
+            sums = np.zeros((features.shape[1], total.shape[1]), np.float32)
+            kernels.add_sparse_product(features.indptr, features.indices, features.data, total, sums)
+            out[block] = sums.T
+        else:
+            out[block] = total.T @ np.asarray(features, np.float32)
+
+    map_chunks(work, _blocks(task, task.targets.size), task.threads)
     return out
 
 
-def weights(graph: Graph, targets: IntArray, lengths: IntArray, hops: DoubleArray, threads: int) -> Weights:
+def weights(task: Task) -> Weights:
     """Every target's weights, as sampled ones are given; entries that are zero are left out."""
-    rows = [
-        sp.csr_matrix(np.ascontiguousarray(block.T))
-        for _, block in _weight_blocks(graph, targets, lengths, hops, threads)
-    ]
-    matrix = sp.vstack(rows, format="csr") if rows else sp.csr_matrix((0, graph.num_nodes), dtype=np.float32)
-    return Weights(matrix.indptr.astype(np.int64), matrix.indices.astype(graph.indices.dtype), matrix.data)
+
+    def work(arrays: tuple[AnyArray, ...], block: slice) -> sp.csr_matrix:
+        return sp.csr_matrix(np.ascontiguousarray(_weigh(task, arrays, block).T))
+
+    rows = map_chunks(partial(work, task.arrays), _blocks(task, task.targets.size), task.threads)
+    matrix = sp.vstack(rows, format="csr") if rows else sp.csr_matrix((0, task.graph.num_nodes), dtype=np.float32)
+    return Weights(matrix.indptr.astype(np.int64), matrix.indices.astype(task.graph.indices.dtype), matrix.data)
 
 
-def _weight_blocks(
-    graph: Graph, targets: IntArray, lengths: IntArray, hops: DoubleArray, threads: int
-) -> Iterator[tuple[slice, FloatArray]]:
-    """For blocks of targets, the weights of all nodes: ``(num_nodes, targets of the block)``."""
-    for block in _blocks(graph.num_nodes, targets.size):
-        mine, reach = targets[block], lengths[block]
-        rows = np.zeros((graph.num_nodes, mine.size), np.float32)
-        rows[mine, np.arange(mine.size)] = 1
-        total = rows * np.float32(hops[0])
-        for hop, propagated in _propagations(graph, rows, int(reach.max(initial=0)), threads):
-            total += propagated * (hops[hop] * (reach >= hop)).astype(np.float32)
-        total *= graph.degrees[:, None].astype(np.float32)
-        total /= graph.degrees[mine].astype(np.float32)
-        yield block, total
-
-
-def _sum_hops(
-    graph: Graph, rows: FloatArray, targets: IntArray, lengths: IntArray, hops: DoubleArray, threads: int
-) -> FloatArray:
-    """``sum over l <= l_u of U(l) (P^l rows)[u]`` for the targets."""
-    total = rows[targets] * np.float32(hops[0])
-    for hop, propagated in _propagations(graph, rows, int(lengths.max(initial=0)), threads):
-        reached = lengths >= hop
-        if reached.all():
-            total += np.float32(hops[hop]) * propagated[targets]
-        else:
-            total[reached] += np.float32(hops[hop]) * propagated[targets[reached]]
+def _weigh(task: Task, arrays: tuple[AnyArray, ...], block: slice) -> FloatArray:
+    """The weights that a block of targets gives to all nodes: ``(num_nodes, targets of the block)``."""
+    targets, reach = task.targets[block], task.reach[block]
+    total, rows, spare = np.zeros((3, task.graph.num_nodes, targets.size), np.float32)
+    hops = task.hops[: int(reach.max(initial=0)) + 1]
+    kernels.weigh_all(*arrays, targets, reach, hops, rows, spare, total)
     return total
 
 
-def _propagations(graph: Graph, rows: FloatArray, last: int, threads: int) -> Iterator[tuple[int, FloatArray]]:
-    """``l, P^l rows`` for ``l = 1..last``; each is overwritten after the next."""
-    inverse = (1 / graph.degrees).astype(np.float32)
-    weights = np.zeros(0, np.float32) if graph.edge_weights is None else graph.edge_weights
-    weights.flags.writeable = False
-    cuts = np.searchsorted(graph.indptr, np.linspace(0, graph.num_entries, 4 * threads + 1)[1:-1])
-    edges = [0, *cuts.tolist(), graph.num_nodes]
-    ranges = list(itertools.pairwise(edges))
-    there = np.empty_like(rows)
-
-    def propagate(part: tuple[int, int], source: FloatArray, target: FloatArray) -> None:
-        kernels.propagate(graph.indptr, graph.indices, weights, inverse, source, *part, target)
-
-    for hop in range(1, last + 1):
-        map_chunks(lambda part, a=rows, b=there: propagate(part, a, b), ranges, threads)  # type: ignore[misc]
-        rows, there = there, rows
-        yield hop, rows
-
-
-def _blocks(num_nodes: int, columns: int) -> Iterator[slice]:
-    width = max(FEWEST_COLUMNS, BLOCK_BYTES // (4 * num_nodes))
-    for first in range(0, columns, width):
-        yield slice(first, min(columns, first + width))
+def _blocks(task: Task, columns: int) -> list[slice]:
+    """Blocks of columns that fit the cache, and at least one for each thread."""
+    column = 8 * task.graph.num_nodes
+    fitting = max(CACHED_BYTES // column, min(WIDE, MOST_BYTES // column), NARROW)
+    width = max(1, min(fitting, -(-columns // task.threads)))
+    return [slice(first, min(columns, first + width)) for first in range(0, columns, width)]
 
 
 def _dense(features: Features) -> FloatArray:

@@ -5,7 +5,8 @@ node's result does not depend on threads, chunks or the company of other targets
 
 The table of visited nodes is open addressing over two arrays, ``keys`` (node + 1, 0 for a free slot) and ``values``;
 ``used`` lists the taken slots in the order of their first visit, which is also the order of the output and the way to
-clear the table. Its size follows the number of walks, not the graph, so it stays in cache.
+clear the table. Its size follows the number of walks, not the graph, so it stays in cache; where the graph itself is
+that small, a node's slot is its own number.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from numba import njit
 
 from nodewise.intrinsics import half_to_float, prefetch, prefetch_row, product_high
 
-BATCH = 64  # walks moved together: enough cache misses in flight to hide their latency
+BATCH = 256  # walks moved together at most: enough cache misses in flight to hide their latency
+LEAST_BATCH = 32  # walks moved together at least: first-K may make some of the last batch superfluous
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX2 = np.uint64(0x94D049BB133111EB)
@@ -24,7 +26,7 @@ _TO_UNIT = 1.0 / 9007199254740992.0  # 2^-53
 # ---------------------------------------------------------------------- random numbers
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True)
 def _mix(state):
     z = state
     z = (z ^ (z >> np.uint64(30))) * _MIX1
@@ -38,7 +40,7 @@ def _stream(seed, node):
     return _mix(_mix(np.uint64(seed) + _GOLDEN) ^ (np.uint64(node) * _MIX1 + _GOLDEN))
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True)
 def _unit(bits):
     """A number in [0, 1)."""
     return np.float64(bits >> np.uint64(11)) * _TO_UNIT
@@ -83,9 +85,11 @@ def _advance(indptr, indices, cumulative, at, count, edge, state, stride):
 # ---------------------------------------------------------------------- the table of visited nodes
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _slot(keys, node):
-    """Where ``node`` is in the table, or the free slot where it belongs."""
+@njit(cache=True, nogil=True)
+def _slot(keys, node, direct):
+    """Where ``node`` is in the table, or the free slot where it belongs; ``direct``: at its own number."""
+    if direct:
+        return np.int64(node)
     mask = np.uint64(keys.size - 1)
     key = node + 1
     place = ((np.uint64(node) * _GOLDEN) >> np.uint64(32)) & mask
@@ -118,16 +122,18 @@ def walk(
     ``mass``: 0 divides by ``theta``, 1 by the walks made, 2 by ``theta`` but adds ``U(0)`` whole.
     """
     at = np.empty(BATCH, np.int64)
+    direct = keys.size >= indptr.size
     total = 0
     for i in range(targets.size):
         target, length = targets[i], lengths[i]
         state = _stream(seed, target)
-        home = _slot(keys, target)
+        home = _slot(keys, target, direct)
         keys[home] = target + 1
         used[0] = home
         size, walks, steps = 1, 0, 0
         while walks < theta and (size < first_k or walks == 0):
-            batch = min(BATCH, theta - walks)
+            needed = (first_k - size) // max(1, length)  # a walk finds at most as many nodes as it has steps
+            batch = min(theta - walks, BATCH, max(LEAST_BATCH, needed))
             at[:batch] = target
             for step in range(length):
                 draw = state + np.uint64(walks * length + step) * _GOLDEN
@@ -138,11 +144,10 @@ def walk(
             for w in range(batch):
                 for step in range(length):
                     node = path[w * length + step]
-                    slot = _slot(keys, node)
-                    if keys[slot] == 0:
-                        keys[slot] = node + 1
-                        used[size] = slot
-                        size += 1
+                    slot = _slot(keys, node, direct)
+                    used[size] = slot
+                    size += keys[slot] == 0  # no branch: whether a node is new cannot be guessed
+                    keys[slot] = node + 1
                     values[slot] += hops[step + 1]
                 walks += 1
                 if size >= first_k:
@@ -163,63 +168,68 @@ AHEAD = 32  # moves between asking for a neighbour and reading it
 
 
 @njit(cache=True, nogil=True)
-def _send_along_row(first, degree, walkers, start, cumulative, edge, amount, moves):
-    """At least a walker an edge: give every edge its share of the walkers, rounded up or down."""
-    each = walkers // degree if cumulative.size == 0 else 0
+def _send(first, degree, walkers, bits, edge, amount, moves):
+    """Spread walkers over a row of equal edges: each edge gets its share of them, rounded up or down."""
+    if walkers < degree:  # one an edge, at even distances from a random start
+        stride = np.float64(degree) if walkers == 1 else degree / walkers
+        start = _unit(bits)
+        for j in range(walkers):
+            edge[moves + j] = first + min(degree - 1, np.int64((j + start) * stride))
+            amount[moves + j] = 1
+        return moves + walkers
+    each = walkers // degree  # the same for all, and one more for a run of edges from a random one on
     rest = walkers - each * degree
-    total = degree if cumulative.size == 0 else cumulative[first + degree - 1]
+    lucky = np.int64(product_high(bits, np.uint64(degree)))
+    for e in range(degree):
+        edge[moves + e] = first + e
+        amount[moves + e] = each + ((e >= lucky) & (e < lucky + rest) | (e < lucky + rest - degree))
+    return moves + degree
+
+
+@njit(cache=True, nogil=True)
+def _send_by_weight(cumulative, first, degree, walkers, bits, edge, amount, moves):
+    """As :func:`_send` for edges with weights: walker ``j`` takes the edge whose share holds ``j + start``."""
+    start = _unit(bits)
+    total = cumulative[first + degree - 1]
+    if walkers < degree:
+        for j in range(walkers):
+            edge[moves + j] = _by_weight(cumulative, first, first + degree, (j + start) / walkers * total)
+            amount[moves + j] = 1
+        return moves + walkers
     sent = 0
     for e in range(degree):
-        running = e + 1 if cumulative.size == 0 else cumulative[first + e]
-        # Walker j of the rest stands at j + start; those below this edge's running share have been sent.
-        below = min(rest, max(0, np.int64(np.ceil(rest * (running / total) - start))))
-        if e == degree - 1:
-            below = rest
+        reach = walkers * (cumulative[first + e] / total)
+        upto = walkers if e == degree - 1 else min(walkers, max(0, np.int64(np.ceil(reach - start))))
         edge[moves] = first + e
-        amount[moves] = each + below - sent
+        amount[moves] = upto - sent
         moves += amount[moves] > 0
-        sent = below
+        sent = upto
     return moves
 
 
 @njit(cache=True, nogil=True)
-def _send_one_each(first, degree, walkers, start, cumulative, edge, amount, moves):
-    """Fewer walkers than edges: one an edge, at even distances from a random start."""
-    stride = degree / walkers
-    for j in range(walkers):
-        if cumulative.size == 0:
-            edge[moves] = first + min(degree - 1, np.int64((j + start) * stride))
-        else:
-            point = (j + start) / walkers * cumulative[first + degree - 1]
-            edge[moves] = _by_weight(cumulative, first, first + degree, point)
-        amount[moves] = 1
-        moves += 1
-    return moves
-
-
-@njit(cache=True, nogil=True)
-def _arrive(indptr, indices, edge, amount, moves, keys, counts, used, size, frontier):
+def _arrive(indptr, indices, edge, amount, moves, keys, direct, counts, used, size, frontier):
     """Count the walkers into their new nodes and list those nodes; returns the table's size and the list's."""
     arrived = 0
     for p in range(moves):
         if p + AHEAD < moves:
             prefetch(indices, edge[p + AHEAD])
         node = np.int64(indices[edge[p]])
-        slot = _slot(keys, node)
-        if keys[slot] == 0:
-            keys[slot] = node + 1
-            used[size] = slot
-            size += 1
-        if counts[slot] == 0:
-            frontier[arrived] = slot
-            arrived += 1
-            prefetch(indptr, node)
+        prefetch(indptr, node)
+        slot = _slot(keys, node, direct)
+        used[size] = slot
+        size += keys[slot] == 0  # no branch: whether a node is new cannot be guessed
+        keys[slot] = node + 1
+        frontier[arrived] = slot
+        arrived += counts[slot] == 0
         counts[slot] += amount[p]
     return size, arrived
 
 
 @njit(cache=True, nogil=True)
-def _move_all(indptr, indices, cumulative, length, hops, state, keys, values, counts, used, frontier, edge, amount):
+def _move_all(
+    indptr, indices, cumulative, length, hops, state, keys, direct, values, counts, used, frontier, edge, amount
+):
     """Let the walkers in the table's first slot take ``length`` steps; returns the table's size and the edges used."""
     size, here, steps = 1, 1, 0
     frontier[0] = used[0]
@@ -234,15 +244,40 @@ def _move_all(indptr, indices, cumulative, length, hops, state, keys, values, co
                 node = np.int64(keys[slot]) - 1
                 first, degree = indptr[node], indptr[node + 1] - indptr[node]
                 state += _GOLDEN
-                start = _unit(_mix(state))
-                if walkers >= degree:
-                    moves = _send_along_row(first, degree, walkers, start, cumulative, edge, amount, moves)
+                if cumulative.size == 0:
+                    moves = _send(first, degree, walkers, _mix(state), edge, amount, moves)
                 else:
-                    moves = _send_one_each(first, degree, walkers, start, cumulative, edge, amount, moves)
+                    moves = _send_by_weight(cumulative, first, degree, walkers, _mix(state), edge, amount, moves)
         if step < length:
-            size, here = _arrive(indptr, indices, edge, amount, moves, keys, counts, used, size, frontier)
+            size, here = _arrive(indptr, indices, edge, amount, moves, keys, direct, counts, used, size, frontier)
             steps += moves
     return size, steps
+
+
+@njit(cache=True, nogil=True)
+def _nth_smallest(numbers, size, n):
+    """The number with ``n`` smaller or equal ones before it among the first ``size``; reorders them (quickselect)."""
+    low, high = 0, size - 1
+    while low < high:
+        a, b, c = numbers[low], numbers[(low + high) >> 1], numbers[high]
+        pivot = max(min(a, b), min(max(a, b), c))
+        i, j = low, high
+        while i <= j:
+            while numbers[i] < pivot:
+                i += 1
+            while numbers[j] > pivot:
+                j -= 1
+            if i <= j:
+                numbers[i], numbers[j] = numbers[j], numbers[i]
+                i += 1
+                j -= 1
+        if n <= j:
+            high = j
+        elif n >= i:
+            low = i
+        else:
+            break
+    return numbers[n]
 
 
 @njit(cache=True, nogil=True)
@@ -255,12 +290,12 @@ def _empty_heaviest(keys, values, used, size, most, keep_mass, scale, ranks, nod
     for i in range(size):
         ranks[i] = values[used[i]]
         total += ranks[i]
-    least = np.partition(ranks[:size], size - most)[size - most]
+    least = _nth_smallest(ranks, size, size - most)
     equals, kept_mass = most, 0.0
     for i in range(size):
-        if ranks[i] > least:
+        if values[used[i]] > least:
             equals -= 1
-            kept_mass += ranks[i]
+            kept_mass += values[used[i]]
     kept_mass += equals * least
     if keep_mass:
         scale *= total / kept_mass
@@ -288,15 +323,29 @@ def stratify(
     share rounded up or down, so a hop's counts are unbiased and vary less than independent walks. Of the nodes visited
     the ``most`` heaviest are kept; ``keep_mass`` scales them to the weight of all.
     """
+    direct = keys.size >= indptr.size
     total = 0
     for i in range(targets.size):
-        home = _slot(keys, targets[i])
+        home = _slot(keys, targets[i], direct)
         keys[home] = targets[i] + 1
         used[0] = home
         counts[home] = theta
         state = _stream(seed, targets[i])
         size, out_steps[i] = _move_all(
-            indptr, indices, cumulative, lengths[i], hops, state, keys, values, counts, used, frontier, edge, amount
+            indptr,
+            indices,
+            cumulative,
+            lengths[i],
+            hops,
+            state,
+            keys,
+            direct,
+            values,
+            counts,
+            used,
+            frontier,
+            edge,
+            amount,
         )
         out_sizes[i] = _empty_heaviest(
             keys, values, used, size, most, keep_mass, 1.0 / theta, ranks, out_nodes[total:], out_weights[total:]
@@ -367,10 +416,10 @@ def add_sparse_rows(indptr, indices, data, targets, first, last, nodes, weights,
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
-def propagate(indptr, indices, weights, inverse_degrees, rows, first, last, out):
-    """``out[v] = sum over neighbours u of (A[v, u] / d_v) rows[u]`` for ``v`` in ``[first, last)``."""
+def _propagate(indptr, indices, weights, inverse_degrees, rows, out):
+    """``out[v] = sum over neighbours u of (A[v, u] / d_v) rows[u]``."""
     width = rows.shape[1]
-    for v in range(first, last):
+    for v in range(rows.shape[0]):
         for c in range(width):
             out[v, c] = 0.0
         for e in range(indptr[v], indptr[v + 1]):
@@ -381,3 +430,48 @@ def propagate(indptr, indices, weights, inverse_degrees, rows, first, last, out)
         scale = inverse_degrees[v]
         for c in range(width):
             out[v, c] *= scale
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def sum_hops(indptr, indices, weights, inverse_degrees, targets, lengths, hops, rows, spare, out, column):
+    """``out[i] += U(l) (P^l rows)[target i]`` for ``l`` up to the target's length, in columns from ``column`` on."""
+    for hop in range(hops.size):
+        if hop > 0:
+            _propagate(indptr, indices, weights, inverse_degrees, rows, spare)
+            rows, spare = spare, rows
+        share = np.float32(hops[hop])
+        for i in range(targets.size):
+            if lengths[i] >= hop:
+                for c in range(rows.shape[1]):
+                    out[i, column + c] += share * rows[targets[i], c]
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def weigh_all(indptr, indices, weights, inverse_degrees, targets, lengths, hops, rows, spare, total):
+    """``total[v, i] = sum over l of U(l) P^l[target i, v]``, by propagating the targets' columns of the identity."""
+    for i in range(targets.size):
+        rows[targets[i], i] = 1.0
+    share = np.empty(targets.size, np.float32)
+    for hop in range(hops.size):
+        if hop > 0:
+            _propagate(indptr, indices, weights, inverse_degrees, rows, spare)
+            rows, spare = spare, rows
+        for i in range(targets.size):
+            share[i] = hops[hop] if lengths[i] >= hop else 0.0
+        for v in range(total.shape[0]):
+            for i in range(targets.size):
+                total[v, i] += share[i] * rows[v, i]
+    for i in range(targets.size):
+        share[i] = inverse_degrees[targets[i]]
+    for v in range(total.shape[0]):  # from P^l[v, u] to P^l[u, v] = d_v / d_u P^l[v, u]
+        for i in range(targets.size):
+            total[v, i] *= share[i] / inverse_degrees[v]
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def add_sparse_product(indptr, indices, data, total, out):
+    """``out = features^T total`` for features in CSR parts."""
+    for v in range(total.shape[0]):
+        for p in range(indptr[v], indptr[v + 1]):
+            for i in range(total.shape[1]):
+                out[indices[p], i] += data[p] * total[v, i]

@@ -1,12 +1,14 @@
 """Which engine is cheapest here.
 
-Costs are counts of work times nanoseconds a unit, measured on an ordinary two-core machine. Only counts decide, never
-a clock, so the same call makes the same choice every time. What sampling costs depends on how soon walkers meet and
-first-K stops them: a pilot of a few targets counts that.
+A cost is a count of work times nanoseconds a unit, measured on an ordinary two-core machine (``benchmarks/diffusion.py
+--calibrate`` measures them again). Only counts decide, never a clock, so the same call makes the same choice every
+time. What sampling costs depends on how soon walkers meet and how soon first-K stops them: a pilot of a few targets
+counts that.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -18,13 +20,14 @@ from nodewise.diffusion.walks import Sampling, stratify, walk
 from nodewise.graph import Graph
 
 PILOT = 8  # targets whose sampling is counted before deciding
-CACHE_BYTES = 4 << 20  # an adjacency of this size is walked from cache
 
 # Nanoseconds on one core.
-STEP_NEAR, STEP_FAR = 9.0, 55.0  # one step of a walker, from cache and from memory
-SPARSE_ADD = 1.2  # one non-zero of a feature row
-DENSE_ADD = 0.11  # one number of a dense feature row
-HOP_ADD = 0.12  # one number of an exact hop
+STEP, STEP_FAR = 5.0, 2.7  # a step of a walk, and what each doubling of the adjacency beyond half a megabyte adds
+TOGETHER = 2.1  # a stratified step, in steps of a walk: it looks its node up twice
+HOP, HOP_FAR = 0.25, 0.1  # a number of an exact hop, and what each doubling beyond the cache adds
+WEIGH = 2.5  # a target's weight for one node, made and scaled
+SPARSE_ROW, SPARSE_PRODUCT = 2.3, 0.8  # a non-zero of a feature row, gathered for a target or multiplied in a block
+DENSE_ENTRY, DENSE_ROW, DENSE_PRODUCT = 15.0, 0.2, 0.05  # a neighbour; a number of its row, gathered or multiplied
 
 
 @dataclass(frozen=True)
@@ -43,54 +46,62 @@ def make_plan(graph: Graph, nodes: IntArray, reach: IntArray, how: Sampling, eng
     """The engine asked for, or the cheapest for ``nodes`` and the graph's own features."""
     if engine != "auto":
         return Plan(engine, "asked for")
-    if nodes.size == 0:
-        return Plan("exact", "no targets")
-    seconds = {
-        "exact": exact_nanoseconds(graph, reach, graph.features) / (1e9 * how.threads),
-        **{name: ns / (1e9 * how.threads) for name, ns in _sampling_nanoseconds(graph, nodes, reach, how).items()},
-    }
+    exact = min(_exact_nanoseconds(graph, reach, graph.features).values())
+    pilot = 2.0 * PILOT * how.theta * float(reach.max(initial=0)) * _step_nanoseconds(graph)
+    if exact <= pilot:
+        return Plan("exact", "cheaper than to find out what sampling would cost", {"exact": _seconds(exact, how)})
+    costs = {"exact": exact, **_sampling_nanoseconds(graph, nodes, reach, how)}
+    seconds = {name: _seconds(cost, how) for name, cost in costs.items()}
     best = min(seconds, key=lambda name: seconds[name])
     others = ", ".join(f"{name} {value:.3g} s" for name, value in seconds.items() if name != best)
     return Plan(best, f"expected to take {seconds[best]:.3g} s ({others})", seconds)
 
 
 def exact_side(graph: Graph, reach: IntArray, features: Features) -> Literal["features", "targets"]:
-    """Whether the exact engine propagates the features or the targets: whichever has fewer columns."""
-    del graph
-    return "features" if features.shape[1] <= reach.size else "targets"
+    """Whether the exact engine propagates the features or the targets."""
+    costs = _exact_nanoseconds(graph, reach, features)
+    return "features" if costs["features"] <= costs["targets"] else "targets"
 
 
-def exact_nanoseconds(graph: Graph, reach: IntArray, features: Features | None) -> float:
-    hops = int(reach.max(initial=0))
-    targets = reach.size
-    over_targets = hops * graph.num_entries * targets * HOP_ADD
+def _exact_nanoseconds(graph: Graph, reach: IntArray, features: Features | None) -> dict[str, float]:
+    """What the exact hops cost over the features and over the targets."""
+    hops, targets = float(reach.max(initial=0)), float(reach.size)
+    block = 512 * graph.num_nodes  # 64 columns, twice
+    hop = hops * graph.num_entries * (HOP + HOP_FAR * math.log2(1 + block / 2**23))
+    over_targets = targets * (hop + WEIGH * graph.num_nodes)
     if features is None:
-        return over_targets
-    over_features = hops * graph.num_entries * features.shape[1] * HOP_ADD
-    gather = targets * _row_nanoseconds(features) * graph.num_nodes
-    return float(min(over_features, over_targets + gather))
+        return {"targets": over_targets}
+    if sp.issparse(features):
+        product = SPARSE_PRODUCT * float(features.nnz)
+    else:
+        product = DENSE_PRODUCT * float(features.size)
+    return {"features": hop * float(features.shape[1]), "targets": over_targets + targets * product}
 
 
 def _sampling_nanoseconds(graph: Graph, nodes: IntArray, reach: IntArray, how: Sampling) -> dict[str, float]:
     """What ``walks`` and ``stratified`` would cost, from a pilot of evenly chosen targets."""
     chosen = np.unique(np.linspace(0, nodes.size - 1, min(PILOT, nodes.size)).astype(np.int64))
-    row = 0.0 if graph.features is None else _row_nanoseconds(graph.features)
+    entry = 0.0 if graph.features is None else _entry_nanoseconds(graph.features)
     share = nodes.size / chosen.size
     costs = {}
-    for name, sampler in (("walks", walk), ("stratified", stratify)):
+    for name, sampler, factor in (("walks", walk, 1.0), ("stratified", stratify, TOGETHER)):
         weights, _, steps = sampler(graph, nodes[chosen], reach[chosen], how)
-        costs[name] = share * (float(steps.sum()) * _step_nanoseconds(graph) + weights.nodes.size * row)
+        stepping = factor * float(steps.sum()) * _step_nanoseconds(graph)
+        costs[name] = share * (stepping + weights.nodes.size * entry)
     return costs
 
 
 def _step_nanoseconds(graph: Graph) -> float:
     size = graph.indices.nbytes + graph.indptr.nbytes
-    far = np.clip(np.log2(size / CACHE_BYTES) / 8, 0, 1)  # from cache to memory over a factor of 256
-    return float(STEP_NEAR + far * (STEP_FAR - STEP_NEAR))
+    return STEP + STEP_FAR * math.log2(1 + size / 2**19)
 
 
-def _row_nanoseconds(features: Features) -> float:
-    """The cost of adding one feature row."""
+def _entry_nanoseconds(features: Features) -> float:
+    """The cost of one neighbour: its feature row added to a target's."""
     if sp.issparse(features):
-        return SPARSE_ADD * float(features.nnz) / float(max(1, features.shape[0]))
-    return DENSE_ADD * float(features.shape[1])
+        return SPARSE_ROW * float(features.nnz) / float(max(1, features.shape[0]))
+    return DENSE_ENTRY + DENSE_ROW * float(features.shape[1])
+
+
+def _seconds(nanoseconds: float, how: Sampling) -> float:
+    return nanoseconds / (1e9 * how.threads)
