@@ -112,20 +112,24 @@ def test_the_old_folder_comes_back_when_the_new_one_cannot_take_its_place(tmp_pa
     assert tree(tmp_path) == {"out": None, "out/a": b"old"}
 
 
-def test_overwrite_spares_a_folder_without_the_marker(tmp_path):
+def is_ours(folder):
+    return (folder / "manifest.json").exists()
+
+
+def test_overwrite_spares_a_folder_that_is_not_ours(tmp_path):
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.jpg").write_text("cat")
-    with pytest.raises(StoreError, match=r"photos: holds 'cat.jpg' but no manifest.json"):
-        atomic.new_folder(tmp_path / "photos", overwrite=True, marker="manifest.json")
+    with pytest.raises(StoreError, match=r"photos: holds 'cat.jpg' and was not written"):
+        atomic.new_folder(tmp_path / "photos", overwrite=True, ours=is_ours)
     assert tree(tmp_path) == {"photos": None, "photos/cat.jpg": b"cat"}
 
 
 @pytest.mark.parametrize("content", [[], ["manifest.json"], ["manifest.json", "more"]])
-def test_overwrite_takes_an_empty_folder_and_one_with_the_marker(tmp_path, content):
+def test_overwrite_takes_an_empty_folder_and_one_of_ours(tmp_path, content):
     (tmp_path / "out").mkdir()
     for name in content:
         (tmp_path / "out" / name).write_text("old")
-    with atomic.new_folder(tmp_path / "out", overwrite=True, marker="manifest.json") as partial:
+    with atomic.new_folder(tmp_path / "out", overwrite=True, ours=is_ours) as partial:
         (partial / "manifest.json").write_text("new")
     assert tree(tmp_path) == {"out": None, "out/manifest.json": b"new"}
 

@@ -128,6 +128,13 @@ BAD = {
     "a negative edge weight": (dict(edge_weights=[-1.0]), "weight -1.0"),
     "an edge weight that is NaN": (dict(edge_weights=[np.nan]), "weight nan"),
     "too many edge weights": (dict(edge_weights=[1.0, 2.0]), "one weight for each of 1 edges"),
+    "a weight that float32 cannot hold": (dict(edge_weights=[1e39]), "weight 1e+39"),
+    "a weight that float32 rounds to 0": (dict(edge_weights=[1e-50]), "weight 1e-50"),
+    "a number of nodes that is a word": (dict(num_nodes="3"), "num_nodes='3'"),
+    "an infinite id": (dict(edge_index=[[0.0], [np.inf]], num_nodes=3), "names node inf"),
+    "ragged labels": (dict(labels=[[0], [1, 2], [0]]), "cannot be made an array"),
+    "too few label names": (dict(labels=np.array([0, 1, 2]), label_names=["a"]), "label_names: 1;"),
+    "label names that are numbers": (dict(labels=np.array([0, 1, 0]), label_names=[7, 8]), "7 is not a string"),
     "too few names": (dict(node_names=["a"]), "1 names for 3 nodes"),
     "a split outside the graph": (dict(splits={"train": np.array([9])}), "splits['train']: entry 0 is 9"),
 }  # fmt: skip
@@ -142,9 +149,37 @@ def test_bad_input_is_named(case):
     assert message in str(caught.value)
 
 
-def test_replace_checks_what_is_new(star):
-    with pytest.raises(InputError, match="rows"):
-        star.replace(features=np.zeros((2, 2)))
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"features": np.zeros((2, 2))}, "rows"),
+        ({"labels": np.zeros(2, int)}, "labels"),
+        ({"node_names": ["x"]}, "node_names"),
+        ({"splits": {"train": [99]}}, "splits"),
+    ],
+)
+def test_replace_checks_what_is_new(star, change, message):
+    with pytest.raises(InputError, match=message):
+        star.replace(**change)
+
+
+def test_labels_that_came_as_floats_are_labels():
+    """PyTorch Geometric keeps several labels a node as floats, and unknown ones as NaN."""
+    edges = np.array([[0, 1], [1, 2]])
+    one = Graph.from_edges(edges, labels=np.array([2.0, np.nan, 0.0]))
+    several = Graph.from_edges(edges, labels=np.array([[1.0, 0.0], [0.0, 0.0], [1.0, 1.0]]))
+    assert one.labels.tolist() == [2, -1, 0]
+    assert several.labels.tolist() == [[1, 0], [0, 0], [1, 1]]
+
+
+def test_sparse_features_are_not_changed_in_place():
+    """Two entries for one place add up in the graph, and stay two in the caller's matrix."""
+    parts = (np.ones(2, np.float32), np.array([0, 0]), np.array([0, 2, 2]))
+    matrix = sp.csr_matrix(parts, shape=(2, 1))
+    matrix.data.flags.writeable = False
+    graph = Graph.from_edges(np.array([[0], [1]]), features=matrix)
+    assert graph.features.toarray().tolist() == [[2], [0]]
+    assert matrix.nnz == 2
 
 
 def test_importing_the_package_loads_neither_torch_nor_numba():

@@ -60,7 +60,7 @@ def graphs(draw):
         labels[draw(st.sampled_from(sorted(labels)))],
         edge_weights=rng.random(len(ends)) + 0.1 if draw(st.booleans()) else None,
         node_names=draw(st.none() | st.lists(TEXT, min_size=nodes, max_size=nodes)),
-        label_names=draw(st.none() | st.lists(TEXT, max_size=4)),
+        label_names=draw(st.none() | st.lists(TEXT, min_size=12, max_size=12)),
         splits=draw(st.dictionaries(st.sampled_from(["train", "val", "test-1.b"]), st.lists(st.just(0), max_size=2))),
         name=draw(TEXT),
     )

@@ -38,6 +38,12 @@ def test_features_tell_classes_apart_as_far_as_signal_says():
     assert np.allclose(graph.features[graph.labels == 0].std(0), 1.0, atol=0.05)
 
 
+def test_where_every_node_falls_in_one_class_edges_stay_there():
+    for seed in range(20):
+        graph = dcsbm(2, avg_degree=4, classes=2, homophily=0.0, seed=seed)
+        assert graph.num_nodes == 2
+
+
 def test_one_class_one_node_and_no_edges_are_graphs_too():
     assert dcsbm(100, 4, 1, homophily=0.0).num_nodes == 100
     assert dcsbm(1, 0, 1).num_edges == 0
@@ -46,7 +52,15 @@ def test_one_class_one_node_and_no_edges_are_graphs_too():
 
 @pytest.mark.parametrize(
     "change",
-    [{"num_nodes": 0}, {"avg_degree": -1}, {"classes": 0}, {"homophily": 1.1}, {"features": -1}, {"exponent": 2.0}],
+    [
+        {"num_nodes": 0},
+        {"avg_degree": -1},
+        {"classes": 0},
+        {"homophily": 1.1},
+        {"features": -1},
+        {"exponent": 2.0},
+        {"seed": -1},
+    ],
 )
 def test_bad_orders_are_refused(change):
     with pytest.raises(InputError, match=next(iter(change))):

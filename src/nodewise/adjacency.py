@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numba import njit
 
-from nodewise._typing import AnyArray, IntArray
+from nodewise._typing import AnyArray, DoubleArray, IntArray
 from nodewise.errors import InputError
 from nodewise.parallel import map_chunks, thread_count
 
@@ -31,8 +31,7 @@ class Adjacency(NamedTuple):
 
 def from_edges(source: AnyArray, target: AnyArray, num_nodes: int, threads: int | None = None) -> Adjacency:
     """The adjacency of unweighted edges; ids are trusted to lie in ``[0, num_nodes)``."""
-    if num_nodes > MAX_NODES:
-        raise InputError(f"{num_nodes:,} nodes: at most {MAX_NODES:,} fit into one adjacency")
+    _check_size(num_nodes)
     threads = thread_count(threads)
     shift, buckets = _bucketing(num_nodes, 2 * source.size + num_nodes)
     cuts = np.linspace(0, source.size, threads + 1).astype(np.int64)
@@ -74,6 +73,7 @@ def from_weighted_edges(source: AnyArray, target: AnyArray, weight: AnyArray, nu
     that names each edge once and one that names it both ways mean the same graph. A node without a loop gets one of
     weight 1.
     """
+    _check_size(num_nodes)
     shape = (num_nodes, num_nodes)
     directed = sp.csr_matrix((weight.astype(np.float64), (source, target)), shape=shape)
     matrix = directed.maximum(directed.T).tocsr()
@@ -81,6 +81,10 @@ def from_weighted_edges(source: AnyArray, target: AnyArray, weight: AnyArray, nu
     if missing.any():
         matrix = matrix + sp.diags(missing.astype(np.float64), format="csr")
     matrix.sort_indices()
+    if not np.all(np.isfinite(matrix.data.astype(np.float32))):
+        raise InputError(
+            f"edge_weights: repeats of an edge add up to {matrix.data.max():.3g}, more than float32 can hold"
+        )
     return Adjacency(matrix.indptr.astype(np.int64), matrix.indices.astype(np.uint32), matrix.data.astype(np.float32))
 
 
@@ -98,6 +102,18 @@ def induced(indptr: IntArray, indices: AnyArray, weights: AnyArray | None, nodes
         order = np.lexsort((sub_indices, np.repeat(np.arange(nodes.size), degrees)))
         sub_indices, entries = sub_indices[order], entries[order]
     return Adjacency(sub_indptr, sub_indices, None if weights is None else weights[entries])
+
+
+def _check_size(num_nodes: int) -> None:
+    if num_nodes > MAX_NODES:
+        raise InputError(f"{num_nodes:,} nodes: at most {MAX_NODES:,} fit into one adjacency")
+
+
+def running_sums(indptr: IntArray, weights: AnyArray) -> DoubleArray:
+    """The running sum of weights within each row; rows do not touch each other, however heavy they are."""
+    sums = np.empty(weights.size, np.float64)
+    _running_sums(indptr, weights, sums)
+    return sums
 
 
 def _bucketing(num_nodes: int, num_keys: int) -> tuple[int, int]:
@@ -151,6 +167,15 @@ def _merge_equal(keys, degrees):
 def _columns(keys, out):
     for i in range(keys.size):
         out[i] = np.uint32(keys[i] & np.uint64(0xFFFFFFFF))
+
+
+@njit(cache=True, nogil=True)
+def _running_sums(indptr, weights, out):
+    for v in range(indptr.size - 1):
+        total = 0.0
+        for e in range(indptr[v], indptr[v + 1]):
+            total += weights[e]
+            out[e] = total
 
 
 @njit(cache=True, nogil=True)

@@ -18,6 +18,7 @@ from pathlib import Path
 from nodewise.errors import NodewiseError, StoreError
 
 AnyPath = str | os.PathLike[str]
+Ours = Callable[[Path], bool]
 
 _ADVICE = {
     errno.ENOSPC: "free some space or choose another place",
@@ -44,17 +45,17 @@ def new_file(path: AnyPath) -> AbstractContextManager[Path]:
     return _staged(target, _try_file, os.replace)
 
 
-def new_folder(path: AnyPath, overwrite: bool = False, *, marker: str | None = None) -> AbstractContextManager[Path]:
+def new_folder(path: AnyPath, overwrite: bool = False, *, ours: Ours | None = None) -> AbstractContextManager[Path]:
     """Write a folder: the block fills an empty one, which becomes ``path`` when the block ends without an error.
 
-    With ``overwrite`` an existing folder is replaced. Where ``marker`` names a file, only a folder that is empty or
-    holds that file is: a mistyped path does not cost a folder of something else.
+    With ``overwrite`` an existing folder is replaced; with ``ours``, only one that is empty or of which ``ours`` says
+    that it was written by us and holds nothing else: a mistyped path does not cost a folder of something else.
     """
-    check_new_folder(path, overwrite, marker=marker)
+    check_new_folder(path, overwrite, ours=ours)
     return _staged(Path(path), os.mkdir, _swap_folders)
 
 
-def check_new_folder(path: AnyPath, overwrite: bool = False, *, marker: str | None = None) -> None:
+def check_new_folder(path: AnyPath, overwrite: bool = False, *, ours: Ours | None = None) -> None:
     """Raise what :func:`new_folder` would, for those who want to know before they start a long computation."""
     target = Path(path)
     if not os.path.lexists(target):
@@ -63,13 +64,13 @@ def check_new_folder(path: AnyPath, overwrite: bool = False, *, marker: str | No
         raise StoreError(f"{target}: exists already; pass --overwrite (Python: overwrite=True) or choose another place")
     if not target.is_dir():
         raise StoreError(f"{target}: this is a file, and a folder is to be written; choose another place")
-    if marker is None or (target / marker).exists():
+    if ours is None or ours(target):
         return
     with _explained(target):
         others = sorted(os.listdir(target))
     if others:
         raise StoreError(
-            f"{target}: holds {others[0]!r} but no {marker}, so it is not what would be overwritten; "
+            f"{target}: holds {others[0]!r} and was not written as a whole by nodewise, so it is not overwritten; "
             f"delete it yourself or choose another place"
         )
 

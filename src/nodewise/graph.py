@@ -76,6 +76,8 @@ class Graph:
         1
         """
         edges = _checked_edges(edge_index)
+        if num_nodes is not None and not isinstance(num_nodes, int | np.integer):
+            raise InputError(f"num_nodes={num_nodes!r}: expected a whole number")
         if num_nodes is None:
             num_nodes = _implied_num_nodes(edges, features, labels, node_names)
         _check_ids(edges, num_nodes)
@@ -90,13 +92,11 @@ class Graph:
             adj.weights,
             features=checked_features(features, num_nodes),
             labels=checked_labels(labels, num_nodes),
-            node_names=_checked_names(node_names, num_nodes),
-            label_names=None if label_names is None else list(label_names),
-            splits={
-                part: checked_nodes(nodes, num_nodes, f"splits[{part!r}]") for part, nodes in (splits or {}).items()
-            },
+            node_names=node_names,
+            label_names=label_names,
+            splits=splits or {},
             name=name,
-        )
+        )._checked()
 
     @classmethod
     def from_scipy(
@@ -108,7 +108,8 @@ class Graph:
         >>> Graph.from_scipy(scipy.sparse.csr_matrix([[0, 1], [1, 0]]))
         Graph(nodes=2, edges=1)
         """
-        coo = sp.coo_matrix(matrix)
+        coo = sp.coo_matrix(matrix, copy=True)
+        coo.sum_duplicates()
         if coo.shape[0] != coo.shape[1]:
             raise InputError(f"matrix of shape {coo.shape}: an adjacency is square")
         used = coo.data != 0
@@ -165,7 +166,13 @@ class Graph:
             changes["features"] = checked_features(changes["features"], self.num_nodes)
         if "labels" in changes:
             changes["labels"] = checked_labels(changes["labels"], self.num_nodes)
-        return dataclasses.replace(self, **changes)
+        return dataclasses.replace(self, **changes)._checked()
+
+    def _checked(self) -> Graph:
+        """This graph, if its names and splits fit its nodes and labels."""
+        _check_names(self.node_names, self.label_names, self.labels, self.num_nodes)
+        splits = {p: checked_nodes(nodes, self.num_nodes, f"splits[{p!r}]") for p, nodes in self.splits.items()}
+        return dataclasses.replace(self, splits=splits)
 
     def subgraph(self, nodes: AnyArray) -> Graph:
         """The graph that ``nodes`` induce, renumbered in the order given."""
@@ -213,9 +220,7 @@ class Graph:
         """Running sum of the edge weights within each row, by which walks choose; empty where edges have no weights."""
         if self.edge_weights is None:
             return _frozen(np.zeros(0))
-        total = np.cumsum(self.edge_weights, dtype=np.float64)
-        before = np.concatenate(([0.0], total[self.indptr[1:-1] - 1]))
-        return _frozen(total - np.repeat(before, np.diff(self.indptr)))
+        return _frozen(adjacency.running_sums(self.indptr, self.edge_weights))
 
     @property
     def num_features(self) -> int:
@@ -248,7 +253,7 @@ class Graph:
 
 def checked_nodes(nodes: Any, num_nodes: int, what: str) -> IntArray:
     """Node ids as int64, or an error that names the first that cannot be one. A boolean mask is taken as a mask."""
-    array = np.asarray(nodes)
+    array = _as_array(what, nodes)
     if array.dtype == bool:
         if array.shape != (num_nodes,):
             raise InputError(
@@ -279,7 +284,7 @@ def checked_features(features: Any, num_nodes: int) -> Features | None:
         values = features.data
     else:
         if not isinstance(features, np.ndarray):
-            features = np.asarray(features)
+            features = _as_array("features", features)
         if features.ndim != 2:
             raise InputError(f"features: an array of shape {features.shape}; expected (num_nodes, num_features)")
         if features.dtype.kind not in "fiub":
@@ -299,7 +304,7 @@ def checked_labels(labels: Any, num_nodes: int) -> AnyArray | None:
     """Labels as int64 with -1 for unknown, or a 0/1 matrix (int8) with several labels a node."""
     if labels is None:
         return None
-    array = np.asarray(labels)
+    array = _whole_labels(_as_array("labels", labels))
     if array.ndim not in (1, 2) or array.dtype.kind not in "iub":
         raise InputError(
             f"labels: an array of shape {array.shape} and type {array.dtype}; expected whole numbers, -1 for unknown, "
@@ -316,13 +321,32 @@ def checked_labels(labels: Any, num_nodes: int) -> AnyArray | None:
     return array.astype(np.int8 if array.ndim == 2 else np.int64)
 
 
+def _as_array(what: str, values: Any) -> AnyArray:
+    """An array of anything array-like, a tensor with gradients included."""
+    try:
+        return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+    except ValueError as error:
+        raise InputError(f"{what}: cannot be made an array ({error}); expected rows of equal length") from error
+
+
+def _whole_labels(array: AnyArray) -> AnyArray:
+    """Labels that came as floats, as they do from PyTorch Geometric: whole numbers, NaN for unknown."""
+    if array.dtype.kind != "f":
+        return array
+    known = ~np.isnan(array)
+    whole = np.where(known, array, UNKNOWN)
+    if not np.all(whole == np.floor(whole)) or (array.ndim == 2 and not known.all()):
+        return array
+    return whole.astype(np.int64)
+
+
 def _checked_edges(edge_index: Any) -> AnyArray:
-    edges = np.asarray(edge_index)
+    edges = _as_array("edge_index", edge_index)
     if edges.ndim != 2 or edges.shape[0] != 2:
         hint = "; pass its transpose" if edges.ndim == 2 and edges.shape[1] == 2 else ""
         raise InputError(f"edge_index: an array of shape {edges.shape}; expected (2, num_edges){hint}")
     if edges.dtype.kind == "f":
-        wrong = np.argwhere(edges != np.floor(edges))
+        wrong = np.argwhere(~np.isfinite(edges) | (edges != np.floor(edges)))
         if wrong.size:
             raise InputError(
                 f"edge_index: edge {wrong[0][1]:,} names node {edges[tuple(wrong[0])]}; node ids are whole numbers"
@@ -361,17 +385,27 @@ def _checked_edge_weights(weights: Any, num_edges: int) -> DoubleArray:
         )
     if array.dtype.kind not in "fiub":
         raise InputError(f"edge_weights: values of type {array.dtype}; expected numbers")
-    array = array.astype(np.float64)
-    wrong = np.flatnonzero(~(np.isfinite(array) & (array > 0)))
+    with np.errstate(over="ignore", under="ignore"):
+        stored = array.astype(np.float32)
+    wrong = np.flatnonzero(~(np.isfinite(stored) & (stored > 0)))
     if wrong.size:
-        raise InputError(f"edge_weights: edge {wrong[0]:,} has weight {array[wrong[0]]}; expected a number above 0")
-    return array
+        raise InputError(f"edge_weights: edge {wrong[0]:,} has weight {array[wrong[0]]}; expected a float32 above 0")
+    return array.astype(np.float64)
 
 
-def _checked_names(names: Sequence[str] | None, num_nodes: int) -> Sequence[str] | None:
-    if names is not None and len(names) != num_nodes:
-        raise InputError(f"node_names: {len(names):,} names for {num_nodes:,} nodes; expected one a node")
-    return names
+def _check_names(
+    node_names: Sequence[str] | None, label_names: Sequence[str] | None, labels: AnyArray | None, num_nodes: int
+) -> None:
+    if node_names is not None and len(node_names) != num_nodes:
+        raise InputError(f"node_names: {len(node_names):,} names for {num_nodes:,} nodes; expected one a node")
+    if label_names is None:
+        return
+    needed = 0 if labels is None else labels.shape[1] if labels.ndim == 2 else int(labels.max(initial=-1)) + 1
+    if len(label_names) < needed:
+        raise InputError(f"label_names: {len(label_names):,}; expected one for each label from 0 to {needed - 1:,}")
+    wrong = [name for name in label_names if not isinstance(name, str)]
+    if wrong:
+        raise InputError(f"label_names: {wrong[0]!r} is not a string; expected a name for each label")
 
 
 def _check_finite(values: AnyArray, features: Features) -> None:

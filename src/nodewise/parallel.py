@@ -27,11 +27,9 @@ def map_chunks(function: Callable[[Chunk], Result], chunks: Iterable[Chunk], thr
     chunks = list(chunks)
     if threads == 1 or len(chunks) < 2:
         return [function(chunk) for chunk in chunks]
-    with ThreadPoolExecutor(min(threads, len(chunks))) as pool:
+    pool = ThreadPoolExecutor(min(threads, len(chunks)))
+    try:
         futures = [pool.submit(function, chunk) for chunk in chunks]
-        try:
-            return [future.result() for future in futures]
-        except BaseException:
-            for future in futures:
-                future.cancel()
-            raise
+        return [future.result() for future in futures]
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)

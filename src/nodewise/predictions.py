@@ -39,7 +39,7 @@ def read_nodes(nodes: str, graph: Graph) -> IntArray:
     if nodes == "all":
         return np.arange(graph.num_nodes)
     try:
-        lines = [line.strip() for line in Path(nodes).read_text(encoding="utf-8").splitlines()]
+        lines = [line.strip() for line in Path(nodes).read_text(encoding="utf-8-sig").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
             f"{nodes}: cannot be read as a list of nodes ({error}); expected 'all' or a text file"
@@ -60,7 +60,9 @@ def read_nodes(nodes: str, graph: Graph) -> IntArray:
 
 def check_output(path: Path) -> None:
     """Raise before any work is done for a file that could not be written in a known format."""
-    if path.suffix not in FORMATS:
+    if path.is_dir():
+        raise InputError(f"{path}: this is a folder; expected the name of a .parquet or .csv file")
+    if path.suffix.lower() not in FORMATS:
         raise InputError(f"{path}: unknown format {path.suffix!r}; expected a name that ends in .parquet or .csv")
 
 
@@ -71,7 +73,7 @@ def write_predictions(table: pa.Table, path: Path) -> None:
 
     check_output(path)
     with new_file(path) as temporary:
-        if path.suffix == ".csv":
+        if path.suffix.lower() == ".csv":
             pyarrow.csv.write_csv(table, temporary)
         else:
             pyarrow.parquet.write_table(table, temporary)

@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import connected_components
 from nodewise._typing import IntArray
 from nodewise.diffusion.diffuse import plan_diffusion
 from nodewise.diffusion.length import diffusion_lengths
+from nodewise.errors import InputError
 from nodewise.graph import UNKNOWN, Graph
 
 ENTRIES_AT_ONCE = 1 << 24
@@ -18,6 +19,8 @@ ENTRIES_AT_ONCE = 1 << 24
 
 def describe(graph: Graph, tau: float, targets: int = 1640, **params: Any) -> dict[str, Any]:
     """Counts, degrees, components, labels, homophily, lengths by ``tau``, and the plan for so many targets."""
+    if targets < 1:
+        raise InputError(f"targets={targets}: expected at least 1")
     degrees = np.diff(graph.indptr) - 1
     everyone = np.arange(graph.num_nodes)
     chosen = np.unique(np.linspace(0, graph.num_nodes - 1, min(targets, graph.num_nodes)).astype(np.int64))

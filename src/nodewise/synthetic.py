@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 
 from nodewise._typing import AnyArray, FloatArray, IntArray
+from nodewise.diffusion.diffuse import checked_seed
 from nodewise.errors import InputError
 from nodewise.graph import Graph
 from nodewise.intrinsics import prefetch, product_high
@@ -41,16 +42,16 @@ def dcsbm(
     (1000, 16)
     """
     _check(num_nodes, avg_degree, classes, homophily, features, exponent)
+    seed = checked_seed(seed)
     threads = thread_count(threads)
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, classes, num_nodes)
     stubs, bounds = _stubs(labels, classes, exponent, rng)
     edges = np.empty((2, round(num_nodes * avg_degree / 2)), np.int32 if num_nodes <= 2**31 else np.int64)
-    stay = 2.0 if classes == 1 else homophily
 
     def draw(first: int) -> None:
         last = min(first + EDGES_AT_ONCE, edges.shape[1])
-        _draw_edges(stubs, labels, bounds, stay, np.uint64(seed), first, last, edges)
+        _draw_edges(stubs, labels, bounds, homophily, np.uint64(seed), first, last, edges)
 
     map_chunks(draw, range(0, edges.shape[1], EDGES_AT_ONCE), threads)
     rows = _features(labels, classes, features, signal, seed, threads) if features else None
@@ -112,7 +113,8 @@ def _draw_edges(stubs, labels, bounds, stay, seed, first, last, edges):
             prefetch(labels, np.int64(edges[0, begin + i]))
         for i in range(size):
             low, high = bounds[labels[edges[0, begin + i]]], bounds[labels[edges[0, begin + i]] + 1]
-            within = np.float64(_bits(seed, np.uint64(3 * (begin + i) + 2)) >> np.uint64(11)) / 2.0**53 < stay
+            alone = high - low == stubs.size  # no other class to go to
+            within = alone or np.float64(_bits(seed, np.uint64(3 * (begin + i) + 2)) >> np.uint64(11)) / 2.0**53 < stay
             bits = _bits(seed, np.uint64(3 * (begin + i) + 3))
             if within:
                 place[i] = low + np.int64(product_high(bits, np.uint64(high - low)))
@@ -126,8 +128,8 @@ def _draw_edges(stubs, labels, bounds, stay, seed, first, last, edges):
 
 def _check(num_nodes: int, avg_degree: float, classes: int, homophily: float, features: int, exponent: float) -> None:
     rules = (
-        (1 <= num_nodes < 2**32, f"num_nodes={num_nodes}: expected 1 to 2^32 - 1"),
-        (avg_degree >= 0, f"avg_degree={avg_degree}: expected 0 or more"),
+        (isinstance(num_nodes, int) and 1 <= num_nodes < 2**32, f"num_nodes={num_nodes}: expected 1 to 2^32 - 1"),
+        (0 <= avg_degree < math.inf, f"avg_degree={avg_degree}: expected 0 or more"),
         (1 <= classes <= num_nodes, f"classes={classes}: expected 1 to num_nodes"),
         (0 <= homophily <= 1, f"homophily={homophily}: expected 0 to 1"),
         (features >= 0, f"features={features}: expected 0 or more columns"),

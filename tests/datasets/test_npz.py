@@ -70,7 +70,6 @@ def test_other_arrays_are_left_alone(tiny_npz: Callable[..., Path]) -> None:
     ("changes", "message"),
     [
         ({"edge_index": None}, "has no edge_index, only x_data.*numpy.savez"),
-        ({"y": None}, "has no y, only"),
         ({"x_indptr": None}, "but no x_indptr; sparse features need all of"),
         ({"x": np.eye(6)}, "both x and x_data"),
         ({"edge_index": np.zeros((6, 2), int)}, r"shape \(6, 2\); expected \(2, num_edges\)"),
@@ -123,7 +122,7 @@ def test_a_single_array_under_the_wrong_ending_is_one_error(tmp_path: Path) -> N
     path = tmp_path / "array.npz"
     with path.open("wb") as stream:
         np.save(stream, np.arange(3))
-    with pytest.raises(InputError, match=r"array\.npz: has no edge_index and no y, only nothing"):
+    with pytest.raises(InputError, match=r"array\.npz: has no edge_index, only nothing"):
         read_npz(path)
 
 
@@ -171,3 +170,11 @@ def test_blogcatalog_has_39_labels_several_a_node_and_no_features(data_dir: Path
     assert graph.labels is not None
     assert graph.labels.shape == (10_312, 39)
     assert graph.labels.sum(axis=1).max() > 1
+
+
+def test_weights_are_read_and_labels_may_be_missing(tmp_path: Path) -> None:
+    path = tmp_path / "weighted.npz"
+    np.savez(path, edge_index=np.array([[0, 1], [1, 2]]), edge_weight=np.array([2.0, 3.0]), x=np.eye(3))
+    graph = read_npz(path)
+    assert graph.labels is None
+    assert graph.to_scipy().toarray().tolist() == [[1, 2, 0], [2, 1, 3], [0, 3, 1]]

@@ -170,7 +170,7 @@ def test_a_first_line_of_numbers_is_a_row_unless_told_otherwise():
 
 def test_a_header_whose_words_occur_as_nodes_is_warned_about():
     write("edges.csv", "alice,bob\nalice,carol\n")
-    with pytest.warns(NodewiseWarning, match=r"'alice' occurs as a value.*--no-header"):
+    with pytest.raises(InputError, match=r"'alice' occurs as a value.*--no-header"):
         import_graph("edges.csv")
 
 

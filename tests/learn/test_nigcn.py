@@ -198,8 +198,18 @@ def test_a_saved_model_predicts_the_same(tmp_path, graph, model):
     again.save(tmp_path / "model")
 
 
-def test_saving_never_replaces_what_is_not_a_model(tmp_path, model):
+def test_parameters_from_a_search_are_saved_as_plain_numbers(tmp_path, graph):
+    fitted = NIGCN(**{**FAST, "hidden": np.int64(8), "omega": np.float64(1.1), "epochs": 2}).fit(graph, TRAIN, VAL)
+    fitted.save(tmp_path / "model")
+    assert NIGCN.load(tmp_path / "model", device="cpu").hidden == 8
+
+
+@pytest.mark.parametrize("beside", ["", "config.json"])
+def test_saving_never_replaces_what_is_not_a_model(tmp_path, model, beside):
     (tmp_path / "mine").mkdir()
+    if beside:
+        model.save(tmp_path / "other")
+        shutil.copy(tmp_path / "other" / beside, tmp_path / "mine" / beside)
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
     with pytest.raises(StoreError, match="mine"):
         model.save(tmp_path / "mine")
@@ -275,6 +285,10 @@ BAD = {
     "training nodes that are also validation nodes": ({"val": TRAIN}, {}, "node 0 is in train too"),
     "an unknown label": ({"train": [599, 0]}, {}, "label of node 599 is not known"),
     "a validation node outside": ({"val": [10_000]}, {}, "val: entry 0 is 10000"),
+    "an empty validation set": ({"val": []}, {}, "no validation node"),
+    "a part without inductive training": ({"part": [0]}, {}, "part: only inductive"),
+    "an empty part": ({"part": [], "inductive": True}, {}, "part: no node"),
+    "a fractional width": ({}, {"hidden": 6.5}, "hidden=6.5"),
     "a dropout of 1": ({}, {"dropout": 1.0}, "dropout=1.0"),
     "no layers": ({}, {"layers": 0}, "layers=0"),
     "a learning rate of 0": ({}, {"lr": 0.0}, "lr=0.0"),
@@ -301,6 +315,11 @@ def test_a_graph_without_features_or_labels_says_what_to_do(graph):
         NIGCN().fit(graph.replace(features=None), TRAIN, VAL)
     with pytest.raises(InputError, match="no labels"):
         NIGCN().fit(graph.replace(labels=None), TRAIN, VAL)
+
+
+def test_scoring_nothing_is_an_error(graph, model):
+    with pytest.raises(InputError, match="none to score"):
+        model.score(graph, [])
 
 
 def test_identity_features_let_position_alone_decide(graph):

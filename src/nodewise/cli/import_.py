@@ -41,9 +41,9 @@ def import_(
     """
     from nodewise.atomic import check_new_folder
     from nodewise.ingest import import_graph
-    from nodewise.store import MANIFEST, write_store
+    from nodewise.store import is_store, write_store
 
-    check_new_folder(output, overwrite, marker=MANIFEST)
+    check_new_folder(output, overwrite, ours=is_store)
     files = {"edges": edges, "features": features, "labels": labels}
     graph = import_graph(
         edges,

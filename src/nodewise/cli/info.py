@@ -28,7 +28,7 @@ def info(
     from nodewise.report import describe
 
     graph = load_source(source, data_dir)
-    known = presets.get(graph.name, {})
+    known = presets.get(source.lower(), {})
     report = describe(
         graph,
         tau if tau is not None else known.get("tau", 1.9),

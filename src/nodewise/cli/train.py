@@ -62,6 +62,7 @@ def train(
         bool | None, _option(_DIFFUSION, "Stop at 1/epsilon^2 neighbours, or do not.", "--first-k/--no-first-k")
     ] = None,
     hidden: Annotated[int | None, _option(_NETWORK, "Width of hidden layers.")] = None,
+    bias: Annotated[bool | None, _option(_NETWORK, "Whether layers have a bias.", "--bias/--no-bias")] = None,
     layers: Annotated[int | None, _option(_NETWORK, "Number of linear layers.")] = None,
     dropout: Annotated[float | None, _option(_NETWORK, "Dropout before each layer.")] = None,
     lr: Annotated[float | None, _option(_NETWORK, "Learning rate.")] = None,
@@ -88,15 +89,15 @@ def train(
         raise typer.BadParameter("give one of --splits, --split-file and --split")
     params = given(
         omega=omega, rho=rho, tau=tau, epsilon=epsilon, engine=engine, convention=convention, mass=mass, length=length,
-        first_k=first_k, hidden=hidden, layers=layers, dropout=dropout, lr=lr, weight_decay=weight_decay, epochs=epochs,
-        patience=patience, batch_size=batch_size, feature_norm=feature_norm, row_norm=row_norm, device=device,
-        threads=threads,
+        first_k=first_k, hidden=hidden, layers=layers, bias=bias, dropout=dropout, lr=lr, weight_decay=weight_decay,
+        epochs=epochs, patience=patience, batch_size=batch_size, feature_norm=feature_norm, row_norm=row_norm,
+        device=device, threads=threads,
     )  # fmt: skip
     graph = load_source(source, data_dir)
-    place = output or Path(f"{graph.name}-model")
+    place = output or Path(f"{Path(graph.name).name}-model")
     _check_place(place)
     chosen = _splits(graph, splits, split_file, split, per_class, val, test, seed)
-    result = _evaluate(graph, chosen, {**_preset(preset, graph), **params, "seed": seed}, inductive)
+    result = _evaluate(graph, chosen, {**_preset(preset, source), **params, "seed": seed}, inductive)
     result.best.save(place)
     if json:
         print_json({**result.to_json(), "model": str(place)})
@@ -107,9 +108,9 @@ def train(
 def _check_place(place: Path) -> None:
     """Raise before the work is done, not after."""
     from nodewise.atomic import check_new_folder
-    from nodewise.learn.bundle import CONFIG
+    from nodewise.learn.bundle import is_model
 
-    check_new_folder(place, overwrite=True, marker=CONFIG)
+    check_new_folder(place, overwrite=True, ours=is_model)
 
 
 def _evaluate(graph: Graph, chosen: list[Split], params: dict[str, Any], inductive: bool) -> Evaluation:
@@ -141,22 +142,22 @@ def _splits(
         return [official_split(graph)]
     if graph.labels is None:
         raise InputError(f"{graph.name} has no labels to learn from; import it with --labels")
-    sizes = given(per_class=per_class, val=val, test=test)
+    sizes, count = given(per_class=per_class, val=val, test=test), 1 if splits is None else splits
     try:
-        return random_splits(graph.labels, 1 if splits is None else splits, seed=seed, **sizes)
+        return random_splits(graph.labels, count, seed=seed, **sizes)
     except InputError:
-        if sizes or splits == 0:
+        if sizes or count < 1 or seed < 0:
             raise
         say("too few known labels for 20 a class, 500 and 1,000: taking 60% / 20% / 20% of them instead")
-        return share_splits(graph.labels, 1 if splits is None else splits, seed)
+        return share_splits(graph.labels, count, seed)
 
 
-def _preset(name: str | None, graph: Graph) -> dict[str, Any]:
+def _preset(name: str | None, source: str) -> dict[str, Any]:
     from nodewise.errors import InputError
     from nodewise.learn.presets import presets
 
     if name is None:
-        return dict(presets.get(graph.name, {}))
+        return dict(presets.get(source.lower(), {}))  # a data set of that name, not a store that is called so
     if name not in presets:
         raise InputError(f"--preset {name}: no such preset; there are {', '.join(sorted(presets))}")
     return dict(presets[name])

@@ -26,10 +26,14 @@ def load(source: str | Path, data_dir: str | Path | None = None) -> Graph:
     dataset = registry.lookup(source) if isinstance(source, str) else None
     if dataset is not None:
         return _load_named(dataset, data_dir)
-    path = Path(source).expanduser()
-    if path.is_dir():
+    try:
+        path = Path(source).expanduser()
+        is_folder, is_file = path.is_dir(), path.is_file()
+    except (OSError, RuntimeError, ValueError) as error:  # too long, no such user, a NUL
+        raise InputError(_unknown_message(str(source)[:80])) from error
+    if is_folder:
         return _load_store(path)
-    if path.is_file():
+    if is_file:
         return _load_file(path)
     raise InputError(_unknown_message(str(source)))
 

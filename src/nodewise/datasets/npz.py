@@ -1,8 +1,9 @@
 """Graphs in one ``.npz`` file, by the names that PyTorch Geometric made common.
 
-``edge_index`` (2, E); ``y`` with a class a node, -1 for unknown, or a 0/1 matrix with a column a label; features as
-``x`` (dense) or as the parts of a CSR matrix, ``x_data``, ``x_indices``, ``x_indptr`` and ``x_shape``, or none; and
-optionally ``train_idx``, ``valid_idx`` and ``test_idx``.  Other arrays are not read.
+``edge_index`` (2, E), perhaps with ``edge_weight``; ``y``, if labels are known, with a class a node, -1 for unknown,
+or a 0/1 matrix with a column a label; features as ``x`` (dense) or as the parts of a CSR matrix, ``x_data``,
+``x_indices``, ``x_indptr`` and ``x_shape``, or none; and perhaps ``train_idx``, ``valid_idx`` and ``test_idx``. Other
+arrays are not read.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from nodewise.errors import InputError
 from nodewise.graph import Graph
 
 _CSR_PARTS = ("x_data", "x_indices", "x_indptr", "x_shape")
+WEIGHT_KEYS = ("edge_weight", "edge_weights", "weight")
 _SPLITS = {"train": "train_idx", "val": "valid_idx", "test": "test_idx"}
 # What numpy and zipfile raise for a file that is not what it should be.
 _DAMAGE = (OSError, ValueError, EOFError, KeyError, MemoryError, NotImplementedError, zipfile.BadZipFile, zlib.error)
@@ -29,17 +31,25 @@ _EXPECTED = "expected an .npz file of plain arrays, as numpy.savez writes"
 def read_npz(path: str | Path, name: str | None = None) -> Graph:
     """The graph in an ``.npz`` file; ``name`` is the file's own unless given."""
     path = Path(path)
-    arrays = read_arrays(path, ("edge_index", "y", "x", *_CSR_PARTS, *_SPLITS.values()), needed=("edge_index", "y"))
-    labels = arrays["y"]
-    if labels.ndim == 2 and labels.shape[1] == 1:  # as OGB keeps one class a node
+    names = ("edge_index", "y", "x", *_CSR_PARTS, *WEIGHT_KEYS, *_SPLITS.values())
+    arrays = read_arrays(path, names, needed=("edge_index",))
+    labels = arrays.get("y")
+    if labels is not None and labels.ndim == 2 and labels.shape[1] == 1:  # as OGB keeps one class a node
         labels = labels[:, 0]
-    if labels.ndim not in (1, 2):
+    if labels is not None and labels.ndim not in (1, 2):
         raise InputError(f"{path}: y has shape {labels.shape}; expected one class a node, or a 0/1 matrix of labels")
-    features = _features(path, arrays)
+    weights = next((arrays[key] for key in WEIGHT_KEYS if key in arrays), None)
     splits = {part: arrays[key] for part, key in _SPLITS.items() if key in arrays}
+    features = _features(path, arrays)
     try:
         return Graph.from_edges(
-            arrays["edge_index"], labels.shape[0], features, labels, splits=splits, name=name or path.stem
+            arrays["edge_index"],
+            None if labels is None else labels.shape[0],
+            features,
+            labels,
+            edge_weights=weights,
+            splits=splits,
+            name=name or path.stem,
         )
     except InputError as error:
         raise InputError(f"{path}: {error}") from error

@@ -16,7 +16,6 @@ import scipy.sparse as sp
 from nodewise._typing import AnyArray, Features, FloatArray
 from nodewise.diffusion import kernels
 from nodewise.diffusion.walks import Weights
-from nodewise.errors import InputError
 from nodewise.parallel import map_chunks
 
 RANGES = 1 << 12  # of nodes; more write streams than this thrash the TLB
@@ -55,8 +54,6 @@ def _add_dense(weights: Weights, features: AnyArray, out: FloatArray, threads: i
 def _readable(features: AnyArray) -> tuple[AnyArray, Callable[..., None]]:
     """The features as the kernels take them, and the kernel that does."""
     rows = np.asarray(features).view()
-    if rows.dtype not in (np.float32, np.float16):
-        raise InputError(f"features: values of type {rows.dtype}; expected float32, float16 or a scipy CSR matrix")
     rows.flags.writeable = False
     return (rows.view(np.uint16), kernels.add_half_rows) if rows.dtype == np.float16 else (rows, kernels.add_rows)
 

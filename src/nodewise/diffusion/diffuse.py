@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +13,7 @@ import scipy.sparse as sp
 from nodewise._typing import AnyArray, DoubleArray, Features, FloatArray, IntArray
 from nodewise.diffusion import exact
 from nodewise.diffusion.aggregate import weighted_sum
-from nodewise.diffusion.ghd import ghd, last_hop
+from nodewise.diffusion.ghd import MOST_HOPS, ghd, last_hop
 from nodewise.diffusion.length import Convention, diffusion_lengths
 from nodewise.diffusion.plan import Plan, exact_side, make_plan
 from nodewise.diffusion.walks import (
@@ -26,7 +27,7 @@ from nodewise.diffusion.walks import (
     walk,
 )
 from nodewise.errors import InputError
-from nodewise.graph import Graph, checked_nodes
+from nodewise.graph import Graph, checked_features, checked_nodes
 from nodewise.parallel import thread_count
 
 Engine = Literal["auto", "exact", "walks", "stratified"]
@@ -77,7 +78,7 @@ class Diffusion:
     def engine(self) -> str:
         return self.plan.engine
 
-    @property
+    @cached_property
     def matrix(self) -> sp.csr_matrix:
         """The weights as CSR ``(len(nodes), num_nodes)``; the exact engine makes them on first use."""
         if self._weights is None:
@@ -92,10 +93,8 @@ class Diffusion:
 
     def apply(self, features: Features) -> FloatArray:
         """``sum over v of weight(u, v) * features[v]`` for each target ``u``: float32 rows."""
-        if features.shape[0] != self.graph.num_nodes:
-            raise InputError(
-                f"features: {features.shape[0]:,} rows for {self.graph.num_nodes:,} nodes; expected one row a node"
-            )
+        if features is not self.graph.features:  # which were checked when the graph was made
+            features = checked_features(features, self.graph.num_nodes)
         started = time.perf_counter()
         if self._weights is not None:
             rows = weighted_sum(self._weights, features, self._threads)
@@ -152,7 +151,9 @@ def diffuse(
     neighbours. ``mass`` says what a target's weights sum to when that bound stops the walks: ``"theta"`` as published,
     ``"walks"`` keeps the sum, ``"reference"`` adds the node's own ``U(0)`` whole, as the published program does.
 
-    The same seed gives a node the same weights, whatever the threads and whichever nodes are asked for beside it.
+    The same seed gives a node the same weights, whatever the threads and whichever nodes are asked for beside it: bit
+    for bit when sampled, to float32's rounding when exact. ``auto`` may choose another engine for another number of
+    nodes; name one where that matters.
 
     >>> import numpy as np
     >>> star = Graph.from_edges(np.array([[0, 0, 0], [1, 2, 3]]))
@@ -201,10 +202,11 @@ def checked_seed(seed: int) -> int:
 
 
 def _lengths(graph: Graph, nodes: IntArray, params: Params) -> IntArray:
+    by_tau = diffusion_lengths(graph, nodes, params.tau, params.convention)
     if params.length is None:
-        return diffusion_lengths(graph, nodes, params.tau, params.convention)
-    if params.length < 0:
-        raise InputError(f"length={params.length}: expected 0 or more hops")
+        return by_tau
+    if not isinstance(params.length, int | np.integer) or not 0 <= params.length <= MOST_HOPS:
+        raise InputError(f"length={params.length!r}: expected a whole number of hops from 0 to {MOST_HOPS:,}")
     return np.full(nodes.size, params.length, np.int64)
 
 

@@ -62,8 +62,10 @@ def by_targets(task: Task, features: Features) -> FloatArray:
     """Representations of the targets, propagating the targets."""
     out = np.zeros((task.targets.size, features.shape[1]), np.float32)
 
+    arrays = task.arrays
+
     def work(block: slice) -> None:
-        total = _weigh(task, task.arrays, block)
+        total = _weigh(task, arrays, block)
         if sp.issparse(features):
             sums = np.zeros((features.shape[1], total.shape[1]), np.float32)
             kernels.add_sparse_product(features.indptr, features.indices, features.data, total, sums)

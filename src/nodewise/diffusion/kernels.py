@@ -415,19 +415,37 @@ def add_sparse_rows(indptr, indices, data, targets, first, last, nodes, weights,
 # ---------------------------------------------------------------------- exact propagation
 
 
+RUN = 256  # neighbours summed in single precision
+
+
 @njit(cache=True, nogil=True, fastmath={"contract"})
 def _propagate(indptr, indices, weights, inverse_degrees, rows, out):
-    """``out[v] = sum over neighbours u of (A[v, u] / d_v) rows[u]``."""
+    """``out[v] = sum over neighbours u of (A[v, u] / d_v) rows[u]``.
+
+    A long row is summed in runs, and the runs in double precision: a float32 sum over a hub's neighbours drifts.
+    """
     width = rows.shape[1]
+    totals = np.empty(width, np.float64)
     for v in range(rows.shape[0]):
-        for c in range(width):
-            out[v, c] = 0.0
-        for e in range(indptr[v], indptr[v + 1]):
-            u = indices[e]
-            weight = np.float32(1.0) if weights.size == 0 else weights[e]
-            for c in range(width):
-                out[v, c] += weight * rows[u, c]
+        last = indptr[v + 1]
         scale = inverse_degrees[v]
+        long = last - indptr[v] > RUN
+        if long:
+            totals[:] = 0.0
+        for first in range(indptr[v], last, RUN):
+            for c in range(width):
+                out[v, c] = 0.0
+            for e in range(first, min(first + RUN, last)):
+                u = indices[e]
+                weight = np.float32(1.0) if weights.size == 0 else weights[e]
+                for c in range(width):
+                    out[v, c] += weight * rows[u, c]
+            if long:
+                for c in range(width):
+                    totals[c] += out[v, c]
+        if long:
+            for c in range(width):
+                out[v, c] = totals[c]
         for c in range(width):
             out[v, c] *= scale
 

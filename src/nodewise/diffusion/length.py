@@ -8,9 +8,10 @@ from typing import Literal
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import eigsh
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from nodewise._typing import AnyArray, IntArray
+from nodewise.diffusion.ghd import MOST_HOPS
 from nodewise.errors import InputError
 from nodewise.graph import Graph, checked_nodes
 
@@ -41,6 +42,7 @@ def diffusion_lengths(graph: Graph, nodes: AnyArray, tau: float, convention: Con
     degrees = graph.degrees
     spread = times * degrees.sum() / np.sqrt(degrees.min() * degrees[nodes])
     exact = tau * np.log(spread) / log_lambda
+    exact = np.minimum(exact, MOST_HOPS)
     return np.asarray(np.floor(exact) if convention == "reference" else np.ceil(exact), np.int64)
 
 
@@ -55,6 +57,8 @@ def tau_distance(graph: Graph, nodes: AnyArray, tau: float) -> IntArray:
     if graph.num_nodes == 1:
         return np.zeros(nodes.size, np.int64)
     second = second_eigenvalue(graph)
+    if second > 1 - 1e-13:
+        raise InputError("the graph is all but disconnected (lambda = 1): no length reaches the stationary state")
     degrees = graph.degrees
     share = tau * np.sqrt(degrees.min() * degrees[nodes]) / degrees.sum()
     if second < 1e-12:  # one step reaches the stationary state
@@ -76,8 +80,14 @@ def second_eigenvalue(graph: Graph) -> float:
     if graph.num_nodes <= DENSE_UP_TO:
         values = np.linalg.eigvalsh(symmetric.toarray())
         return float(max(values[-2], -values[0]))
-    top = eigsh(symmetric, k=2, which="LA", return_eigenvectors=False)
-    bottom = eigsh(symmetric, k=1, which="SA", return_eigenvectors=False)
+    try:
+        top = eigsh(symmetric, k=2, which="LA", return_eigenvectors=False)
+        bottom = eigsh(symmetric, k=1, which="SA", return_eigenvectors=False)
+    except ArpackNoConvergence as error:
+        raise InputError(
+            f"the second eigenvalue of this graph is too close to 1 to be found ({error}). Use diffusion_lengths, "
+            f"which needs none"
+        ) from error
     return float(max(min(top), -bottom[0]))
 
 

@@ -1,9 +1,9 @@
 """Which engine is cheapest here.
 
-A cost is a count of work times nanoseconds a unit, measured on an ordinary two-core machine (``benchmarks/diffusion.py
---calibrate`` measures them again). Only counts decide, never a clock, so the same call makes the same choice every
-time. What sampling costs depends on how soon walkers meet and how soon first-K stops them: a pilot of a few targets
-counts that.
+A cost is a count of work times nanoseconds a unit, measured on an ordinary two-core machine; how good the choices are,
+``benchmarks/diffusion.py`` shows. Only counts decide, never a clock, so the same call makes the same choice every time.
+What sampling costs depends on how soon walkers meet and how soon first-K stops them: a pilot of a few targets counts
+that.
 """
 
 from __future__ import annotations

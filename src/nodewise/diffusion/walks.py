@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import threading
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
@@ -17,6 +18,7 @@ from nodewise.parallel import map_chunks
 
 Mass = Literal["theta", "walks", "reference"]
 MASSES = ("theta", "walks", "reference")
+MOST_WALKS = 2**31 - 1  # walkers are counted in 32 bits
 CHUNK = 16  # targets a thread takes at a time
 
 
@@ -66,7 +68,10 @@ def number_of_walks(epsilon: float, eta: float = 2.0, delta: float = 0.01) -> in
         raise InputError(f"eta={eta}: expected a number above 1")
     if not 0 < delta < 1:
         raise InputError(f"delta={delta}: expected a number between 0 and 1")
-    return math.ceil(2 * eta**2 / epsilon * math.log(1 / (delta * epsilon)))
+    walks = 2 * eta**2 / epsilon * -(math.log(delta) + math.log(epsilon))
+    if not walks < MOST_WALKS:
+        raise InputError(f"epsilon={epsilon}, eta={eta}: {walks:.3g} walks a target; expected at most {MOST_WALKS:,}")
+    return math.ceil(walks)
 
 
 def first_k_neighbours(epsilon: float) -> int:
@@ -76,7 +81,7 @@ def first_k_neighbours(epsilon: float) -> int:
     400
     """
     check_epsilon(epsilon)
-    return math.ceil(1 / epsilon**2 * (1 - 1e-12))  # 1/0.07^2 and the like carry a rounding error
+    return math.ceil(1 / epsilon / epsilon * (1 - 1e-12))  # 1/0.07/0.07 and the like carry a rounding error
 
 
 def check_epsilon(epsilon: float) -> None:
@@ -114,7 +119,8 @@ def stratify(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) 
         keys, values, used = _table(graph, most)
         waiting = np.zeros(keys.size, np.int32)
         frontier = np.empty(min(how.theta, most) + 1, np.int32)
-        edge, amount = np.empty(how.theta + 1, np.int64), np.empty(how.theta + 1, np.int32)
+        moves = min(how.theta, graph.num_entries) + 1
+        edge, amount = np.empty(moves, np.int64), np.empty(moves, np.int32)
         ranks = np.empty(most, np.float64)
 
         def run(chunk: IntArray, reach: IntArray, nodes: AnyArray, weights: AnyArray, counts: _Counts) -> int:
@@ -153,17 +159,20 @@ def _sample(
     chunks = range(0, targets.size, CHUNK)
     counts = _Counts(*np.zeros((3, targets.size), np.int64))
     found: list[tuple[AnyArray, AnyArray]] = [(np.empty(0, np.uint32), np.empty(0, np.float32))] * len(chunks)
-    turn = itertools.count()
+    turn, stopped = itertools.count(), threading.Event()
 
     def work(_: int) -> None:
         run = scratch()
         nodes, weights = np.empty(CHUNK * most, graph.indices.dtype), np.empty(CHUNK * most, np.float32)
-        while (chunk := next(turn)) < len(chunks):
+        while (chunk := next(turn)) < len(chunks) and not stopped.is_set():
             part = slice(chunks[chunk], chunks[chunk] + CHUNK)
             total = run(targets[part], lengths[part], nodes, weights, _Counts(*(c[part] for c in counts)))
             found[chunk] = nodes[:total].copy(), weights[:total].copy()
 
-    map_chunks(work, range(min(threads, len(chunks))), threads)
+    try:
+        map_chunks(work, range(min(threads, len(chunks))), threads)
+    finally:
+        stopped.set()  # after an error or an interrupt no thread takes another chunk
     indptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts.sizes)))
     nodes = np.concatenate([np.empty(0, graph.indices.dtype), *(nodes for nodes, _ in found)])
     values = np.concatenate([np.empty(0, np.float32), *(values for _, values in found)])

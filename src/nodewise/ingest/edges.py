@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 
 from nodewise._typing import AnyArray
+from nodewise.datasets.npz import WEIGHT_KEYS
 from nodewise.errors import InputError, NodewiseWarning
 from nodewise.ingest import arrays, columns
 from nodewise.ingest.columns import Column
 from nodewise.ingest.tables import Table, is_array_file, open_table
-from nodewise.ingest.text import TextTable, warn_if_header_is_data
+from nodewise.ingest.text import TextTable, refuse_header_that_is_data
 
 END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
 WEIGHT_NAMES = ("weight", "w")
-WEIGHT_KEYS = ("edge_weight", "edge_weights", "weight")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,7 +85,7 @@ def _from_table(table: Table, ids_are_text: bool) -> Edges:
     read = table.read(kinds)
     source, target = columns.decoded(read[0]), columns.decoded(read[1])
     if isinstance(table, TextTable):
-        warn_if_header_is_data(table, [source, target])
+        refuse_header_that_is_data(table, [source, target])
     return Edges(table.path, source, target, _weights(read[2], table.named) if len(read) > 2 else None)
 
 
@@ -127,7 +127,9 @@ def _weights(column: Column, named: bool) -> AnyArray | None:
 
 def _checked_weights(column: Column) -> AnyArray:
     weights = columns.as_numbers(column, pa.float64())
-    wrong = np.flatnonzero(weights <= 0)
+    with np.errstate(over="ignore", under="ignore"):
+        stored = weights.astype(np.float32)
+    wrong = np.flatnonzero(~(np.isfinite(stored) & (stored > 0)))
     if wrong.size:
-        raise column.wrong(int(wrong[0]), "expected a weight above 0")
+        raise column.wrong(int(wrong[0]), "expected a weight above 0 that float32 can hold")
     return weights

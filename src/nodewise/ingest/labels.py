@@ -16,7 +16,7 @@ from nodewise.graph import UNKNOWN, checked_labels
 from nodewise.ingest import arrays, columns
 from nodewise.ingest.columns import Column
 from nodewise.ingest.tables import Table, is_array_file, open_table
-from nodewise.ingest.text import NODE_NAMES, TextTable, warn_if_header_is_data
+from nodewise.ingest.text import NODE_NAMES, TextTable, refuse_header_that_is_data
 
 LABEL_NAMES = ("label", "y", "class")
 
@@ -82,7 +82,7 @@ def _from_table(table: Table, ids_are_text: bool) -> LabelFile:
     read = table.read({node: pa.large_string() if ids_are_text else None, label: None})
     nodes, labels = (columns.decoded(column) for column in read)
     if isinstance(table, TextTable):
-        warn_if_header_is_data(table, [nodes, labels])
+        refuse_header_that_is_data(table, [nodes, labels])
     return LabelFile(table.path, nodes=nodes, labels=labels)
 
 

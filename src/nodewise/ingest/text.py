@@ -12,7 +12,6 @@ import gzip
 import io
 import itertools
 import re
-import warnings
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -23,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from nodewise.errors import InputError, NodewiseWarning
+from nodewise.errors import InputError
 from nodewise.ingest.columns import NUMBER, WHOLE, Column
 
 NODE_NAMES = ("node", "id", "name", "node_id", "", "__index_level_0__")  # the last two: an index saved by pandas
@@ -39,6 +38,7 @@ class TextTable:
     path: Path
     names: list[str]
     named: bool  # the names come from the file
+    guessed: bool  # and nobody said so
     comments: int  # lines before the first row
     sample: list[str] | None  # the fields of the first row; None where there is no row
 
@@ -97,22 +97,19 @@ def open_text(path: Path, header: bool | None) -> TextTable:
     if any("\udc80" <= letter <= "\udcff" for letter in "".join(names)):
         raise InputError(f"{path}: the first line is not text in UTF-8; save the file in that encoding")
     rows = records[1:] if named else records
-    return TextTable(path, names, named, comments, rows[0] if rows else None)
+    return TextTable(path, names, named, header is None, comments, rows[0] if rows else None)
 
 
-def warn_if_header_is_data(table: TextTable, columns: list[Column]) -> None:
-    """Warn where the names of columns occur among their values: the first line was probably a row."""
+def refuse_header_that_is_data(table: TextTable, columns: list[Column]) -> None:
+    """Ask where the names of columns occur among their values: the first line was probably a row."""
     for column in columns:
-        if pa.types.is_large_string(column.values.type) and table.named:
+        if pa.types.is_large_string(column.values.type) and table.named and table.guessed:
             found = pc.index(column.values, column.name).as_py() >= 0
             if found:
-                warnings.warn(
-                    f"{table.path}: the first line was taken as the names of the columns, but {column.name!r} occurs "
-                    f"as a value, too; pass --no-header (Python: header=False) if that line is a row",
-                    NodewiseWarning,
-                    stacklevel=2,
+                raise InputError(
+                    f"{table.path}: the first line may be names of columns or a row: {column.name!r} occurs as a "
+                    f"value, too. Pass --no-header if it is a row, --header if not (Python: header=False, header=True)"
                 )
-                return
 
 
 @contextmanager

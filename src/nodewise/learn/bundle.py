@@ -11,11 +11,20 @@ import torch
 
 from nodewise._version import __version__
 from nodewise.atomic import new_folder
-from nodewise.errors import StoreError
+from nodewise.errors import InputError, StoreError
 
 FORMAT = "nodewise-model"
 FORMAT_VERSION = 1
 CONFIG, TENSORS = "config.json", "model.safetensors"
+
+
+def is_model(path: Path) -> bool:
+    """Whether a folder is a model, sound or not, and nothing else."""
+    try:
+        written = json.loads((path / CONFIG).read_bytes())["format"] == FORMAT
+        return written and {entry.name for entry in path.iterdir()} <= {CONFIG, TENSORS}
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return False
 
 
 def save(
@@ -34,8 +43,9 @@ def save(
         "fitted": fitted,
         "tensors_sha256": hashlib.sha256(numbers).hexdigest(),
     }
+    config = json.loads(json.dumps(config, default=_plain))
     config["config_sha256"] = _digest(config)
-    with new_folder(path, overwrite=True, marker=CONFIG) as folder:
+    with new_folder(path, overwrite=True, ours=is_model) as folder:
         (folder / TENSORS).write_bytes(numbers)
         (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
@@ -76,6 +86,13 @@ def read_config(path: Path) -> dict[str, Any]:
     if config.get("config_sha256") != _digest(config):
         raise StoreError(f"{file}: altered since it was written (its checksum does not match); restore it")
     return config
+
+
+def _plain(value: Any) -> Any:
+    """A numpy number, as parameters from a search are, as Python's own."""
+    if hasattr(value, "item"):
+        return value.item()
+    raise InputError(f"a parameter is {value!r}, which cannot be saved; expected a number, a string or None")
 
 
 def _read(file: Path) -> bytes:

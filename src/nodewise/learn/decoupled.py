@@ -21,8 +21,8 @@ from nodewise.graph import UNKNOWN, Graph, checked_nodes
 from nodewise.learn import bundle
 from nodewise.learn.head import Head
 from nodewise.learn.metrics import micro_f1
-from nodewise.learn.normalize import normalize
-from nodewise.learn.trainer import Outcome, Progress, Recipe, choose_device, train
+from nodewise.learn.normalize import check_norm, normalize
+from nodewise.learn.trainer import Progress, Recipe, choose_device, train
 from nodewise.parallel import thread_count
 
 PREDICT_BYTES = 1 << 28  # representations held at a time while predicting
@@ -33,6 +33,7 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
 
     hidden: int
     layers: int
+    bias: bool
     dropout: float
     lr: float
     weight_decay: float
@@ -69,7 +70,7 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
         """Learn from the labels of ``train``; stop when ``val`` gets no better (without ``val``, after ``epochs``).
 
         ``inductive``: training rows see only the subgraph that ``part`` induces (by default the graph's official
-        training part, or else ``train`` itself).
+        training part where ``train`` lies in it, or else ``train`` itself).
         """
         nodes = [checked_nodes(train, graph.num_nodes, "train")]
         if val is not None:
@@ -104,6 +105,8 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
         """Micro-F1 on ``nodes``, whose labels the graph must know."""
         self._check_fitted()
         nodes = checked_nodes(nodes, graph.num_nodes, "nodes")
+        if nodes.size == 0:
+            raise InputError("nodes: none to score; expected at least one with a known label")
         return micro_f1(known_labels(graph, nodes, "nodes"), self.predict(graph, nodes))
 
     # ------------------------------------------------------------------ its steps, for those who hold the rows
@@ -112,11 +115,8 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
         self, graph: Graph, parts: list[IntArray], *, inductive: bool = False, part: AnyArray | None = None
     ) -> list[FloatArray]:
         """Rows for several lists of nodes, the first being the training nodes."""
-        if graph.features is None:
-            raise InputError(
-                f"{graph.name} has no features to diffuse. Give it some, or let each node be its own feature: "
-                f"graph.replace(features=scipy.sparse.identity(graph.num_nodes, format='csr'))"
-            )
+        if part is not None and not inductive:
+            raise InputError("part: only inductive training has one; pass inductive=True too, or leave it out")
         started = time.perf_counter()
         graph = self._with_normal_features(graph)
         everything = np.concatenate(parts)
@@ -148,7 +148,7 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
             self._recipe(),
             progress,
         )
-        self.epochs_, self.best_epoch_, self.val_f1_ = _parts_of(outcome)
+        self.epochs_, self.best_epoch_, self.val_f1_ = outcome.epochs, outcome.best_epoch, outcome.val_f1
         self.seconds_["training"] = time.perf_counter() - started
         return self
 
@@ -186,11 +186,11 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
         bundle.save(Path(path), type(self).__name__, self.get_params(), fitted, tensors)
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """A model that :meth:`save` wrote."""
+    def load(cls, path: str | Path, device: str | None = None) -> Self:
+        """A model that :meth:`save` wrote; ``device`` if it is to run on another one than it was trained on."""
         params, fitted, tensors = bundle.load(Path(path), cls.__name__)
         try:
-            model = cls(**params)
+            model = cls(**(params if device is None else {**params, "device": device}))
             model.classes_ = np.asarray(fitted["classes"], np.int64)
             model.label_names_, model.multilabel_ = fitted["label_names"], bool(fitted["multilabel"])
             model.n_features_in_ = int(fitted["n_features_in"])
@@ -219,16 +219,22 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
         return rows
 
     def _with_normal_features(self, graph: Graph) -> Graph:
-        return (
-            graph
-            if self.feature_norm == "none"
-            else graph.replace(features=normalize(graph.features, self.feature_norm))
-        )
+        if graph.features is None:
+            raise InputError(
+                f"{graph.name} has no features to diffuse. Give it some, or let each node be its own feature: "
+                f"graph.replace(features=scipy.sparse.identity(graph.num_nodes, format='csr'))"
+            )
+        if self.feature_norm == "none":
+            return graph
+        return graph.replace(features=normalize(graph.features, self.feature_norm))
 
     def _inductive_rows(self, graph: Graph, train: IntArray, part: AnyArray | None) -> FloatArray:
         if part is None:
-            part = graph.splits.get("train", train)
+            official = graph.splits.get("train", train)
+            part = official if np.isin(train, official).all() else train
         inside = np.unique(checked_nodes(part, graph.num_nodes, "part"))
+        if inside.size == 0:
+            raise InputError("part: no node; expected the nodes of the training part, the training nodes among them")
         position = np.searchsorted(inside, train)
         outside = (position == inside.size) | (inside[np.minimum(position, inside.size - 1)] != train)
         if outside.any():
@@ -237,7 +243,7 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
 
     def _make_head(self, width: int) -> Head:
         outputs = self.classes_.size
-        return Head(width, outputs, self.hidden, self.layers, self.dropout)
+        return Head(width, outputs, self.hidden, self.layers, self.dropout, self.bias)
 
     def _recipe(self) -> Recipe:
         return Recipe(
@@ -285,6 +291,8 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
             raise InputError("train: no training node; expected at least one with a known label")
         known_labels(graph, train, "train")
         if val is not None:
+            if val.size == 0:
+                raise InputError("val: no validation node; leave val out to train without")
             known_labels(graph, val, "val")
             both = np.intersect1d(train, val)
             if both.size:
@@ -312,21 +320,20 @@ def _nodes_or_all(graph: Graph, nodes: AnyArray | None) -> IntArray:
     return np.arange(graph.num_nodes) if nodes is None else checked_nodes(nodes, graph.num_nodes, "nodes")
 
 
-def _parts_of(outcome: Outcome) -> tuple[int, int, float | None]:
-    return outcome.epochs, outcome.best_epoch, outcome.val_f1
-
-
 def _check_numbers(model: DecoupledClassifier) -> None:
     """The head's parameters, checked where they are used first."""
-    least = {"hidden": 1, "layers": 1, "epochs": 1, "patience": 1}
-    for name, low in least.items():
-        if getattr(model, name) < low:
-            raise InputError(f"{name}={getattr(model, name)}: expected at least {low}")
+    for name in ("hidden", "layers", "epochs", "patience", "batch_size"):
+        value = getattr(model, name)
+        if name == "batch_size" and value is None:
+            continue
+        if not isinstance(value, int | np.integer) or value < 1:
+            raise InputError(f"{name}={value!r}: expected a whole number of at least 1")
+    for name in ("feature_norm", "row_norm"):
+        check_norm(getattr(model, name))
+    choose_device(model.device)
     if not 0 <= model.dropout < 1:
         raise InputError(f"dropout={model.dropout}: expected a number of at least 0 and below 1")
     if not model.lr > 0:
         raise InputError(f"lr={model.lr}: expected a number above 0")
     if not model.weight_decay >= 0:
         raise InputError(f"weight_decay={model.weight_decay}: expected a number of at least 0")
-    if model.batch_size is not None and model.batch_size < 1:
-        raise InputError(f"batch_size={model.batch_size}: expected at least 1, or None for all rows at once")

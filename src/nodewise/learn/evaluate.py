@@ -84,6 +84,7 @@ def evaluate(
         fitted = clone(model)
         learned = [split.train, split.val] if split.val.size else [split.train]
         fitted._check_fit(graph, *learned)
+        known_labels(graph, split.test, "test")
         rows = fitted.represent_parts(graph, [*learned, split.test], inductive=inductive, part=part)
         fitted.fit_rows(graph, learned, rows[:-1])
         predicted = fitted.labels_of_proba(fitted.proba_of_rows(rows[-1]))

@@ -11,10 +11,12 @@ from torch import nn
 class Head(nn.Module):
     """``layers`` linear layers, ``hidden`` wide; a layer that keeps its width adds its input (a residual)."""
 
-    def __init__(self, num_features: int, num_outputs: int, hidden: int, layers: int, dropout: float) -> None:
+    def __init__(
+        self, num_features: int, num_outputs: int, hidden: int, layers: int, dropout: float, bias: bool
+    ) -> None:
         super().__init__()
         widths = [num_features, *[hidden] * (layers - 1), num_outputs]
-        self.linear = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(widths))
+        self.linear = nn.ModuleList(nn.Linear(a, b, bias=bias) for a, b in itertools.pairwise(widths))
         self.dropout = dropout
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:

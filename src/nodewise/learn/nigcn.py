@@ -25,9 +25,9 @@ class NIGCN(DecoupledClassifier):
 
     ``omega``, ``rho``, ``tau``, ``epsilon``, ``engine``, ``convention``, ``mass``, ``length``, ``first_k``: as in
     :func:`nodewise.diffuse`. ``engine="auto"`` chooses in ``fit`` and keeps its choice (``engine_``), so that a node's
-    prediction does not depend on what else is asked. ``hidden``, ``layers``, ``dropout``, ``lr``, ``weight_decay``,
-    ``epochs``, ``patience``, ``batch_size``: the network and its training. ``feature_norm`` and ``row_norm`` ("none",
-    "l1", "l2") scale the features before the diffusion and the rows after it.
+    prediction does not depend on what else is asked. ``hidden``, ``layers``, ``bias``, ``dropout``, ``lr``,
+    ``weight_decay``, ``epochs``, ``patience``, ``batch_size``: the network and its training. ``feature_norm`` and
+    ``row_norm`` ("none", "l1", "l2") scale the features before the diffusion and the rows after it.
 
     >>> import nodewise as nw
     >>> g = nw.synthetic.dcsbm(500, avg_degree=10, classes=3, features=16, seed=0)
@@ -52,6 +52,7 @@ class NIGCN(DecoupledClassifier):
         delta: float = 0.01,
         hidden: int = 64,
         layers: int = 2,
+        bias: bool = True,
         dropout: float = 0.5,
         lr: float = 0.01,
         weight_decay: float = 5e-3,
@@ -77,6 +78,7 @@ class NIGCN(DecoupledClassifier):
         self.delta = delta
         self.hidden = hidden
         self.layers = layers
+        self.bias = bias
         self.dropout = dropout
         self.lr = lr
         self.weight_decay = weight_decay

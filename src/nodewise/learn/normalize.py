@@ -13,8 +13,7 @@ NORMS = ("none", "l1", "l2")
 
 def normalize(rows: Features, norm: str) -> Features:
     """Rows scaled to an L1 or L2 norm of 1; a row of zeros stays as it is. ``"none"`` returns ``rows`` itself."""
-    if norm not in NORMS:
-        raise InputError(f"norm {norm!r}: expected one of {', '.join(map(repr, NORMS))}")
+    check_norm(norm)
     if norm == "none":
         return rows
     if sp.issparse(rows):
@@ -28,5 +27,11 @@ def normalize(rows: Features, norm: str) -> Features:
     return dense * _inverse(totals)[:, None]
 
 
+def check_norm(norm: str) -> None:
+    if norm not in NORMS:
+        raise InputError(f"norm {norm!r}: expected one of {', '.join(map(repr, NORMS))}")
+
+
 def _inverse(totals: AnyArray) -> FloatArray:
-    return np.divide(1, totals, out=np.ones(totals.shape, np.float32), where=totals > 0, casting="unsafe")
+    smallest = float(np.finfo(np.float32).tiny)  # the inverse of less overflows
+    return np.divide(1, totals, out=np.ones(totals.shape, np.float32), where=totals > smallest, casting="unsafe")

@@ -13,8 +13,15 @@ _PUBMED = {"omega": 1.15, "rho": 0.1, "tau": 1.9, "epsilon": 0.01, "convention":
 
 presets: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
-        "cora": {**_CORA, "feature_norm": "l1"},
-        "citeseer": {**_CITESEER, "feature_norm": "l1"},
-        "pubmed": {**_PUBMED, "feature_norm": "l1"},
+        "cora": {**_CORA, "feature_norm": "l1", "weight_decay": 0.01, "dropout": 0.4, "lr": 0.04},
+        "citeseer": {**_CITESEER, "layers": 1, "bias": False, "weight_decay": 0.01, "dropout": 0.4, "lr": 0.03},
+        "pubmed": {
+            **_PUBMED,
+            "feature_norm": "l1",
+            "bias": False,
+            "weight_decay": 0.01,
+            "dropout": 0.4,
+            "lr": 0.03,
+        },
     }
 )

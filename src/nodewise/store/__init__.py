@@ -4,9 +4,9 @@ Every file is an ``.npy`` that any tool can read (names: Parquet), mapped into m
 in milliseconds at any size. The manifest keeps a SHA-256 for each block of each file.
 """
 
-from nodewise.store.manifest import MANIFEST, read_manifest
+from nodewise.store.manifest import MANIFEST, is_store, read_manifest
 from nodewise.store.names import Names
 from nodewise.store.reading import open_store, verify_store
 from nodewise.store.writing import write_store
 
-__all__ = ["MANIFEST", "Names", "open_store", "read_manifest", "verify_store", "write_store"]
+__all__ = ["MANIFEST", "Names", "is_store", "open_store", "read_manifest", "verify_store", "write_store"]

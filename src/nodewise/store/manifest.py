@@ -259,5 +259,12 @@ def _all_are(values: Any, kind: type) -> bool:
 
 
 def is_store(path: atomic.AnyPath) -> bool:
-    """Whether ``path`` looks like a store, sound or not."""
-    return (Path(path) / MANIFEST).is_file()
+    """Whether a folder is a store, sound or not, and nothing else."""
+    folder = Path(path)
+    try:
+        written = json.loads((folder / MANIFEST).read_bytes())["format"] == FORMAT
+        return written and all(
+            dtypes_of(entry.name) or entry.name in (MANIFEST, "splits") for entry in folder.iterdir()
+        )
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return False

@@ -21,7 +21,7 @@ class Names(Sequence[str]):
     (3, 'b', ['b', 'c'])
     """
 
-    def __init__(self, load: Callable[[], Any], length: int) -> None:
+    def __init__(self, load: Callable[[], Any] | None, length: int) -> None:
         self._load = load
         self._length = length
         self._column: Any = None
@@ -32,12 +32,14 @@ class Names(Sequence[str]):
         if isinstance(values, Names):
             return values
         column = arrow_strings(values)
-        return cls(lambda: column, len(column))
+        names = cls(None, len(column))
+        names._column = column
+        return names
 
     @property
     def arrow(self) -> Any:
         """The names as a ``pyarrow.ChunkedArray`` of type ``large_string``."""
-        if self._column is None:
+        if self._column is None and self._load is not None:
             self._column = self._load()
         return self._column
 

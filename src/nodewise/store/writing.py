@@ -27,6 +27,7 @@ from nodewise.store.manifest import (
     Manifest,
     StoredFile,
     dtypes_of,
+    is_store,
     to_json,
 )
 from nodewise.store.names import arrow_strings
@@ -61,7 +62,7 @@ def write_store(
         to_json(described)
     except (TypeError, ValueError) as error:
         raise InputError(f"provenance: {error}; expected what JSON can hold") from error
-    with atomic.new_folder(path, overwrite, marker=MANIFEST) as folder:
+    with atomic.new_folder(path, overwrite, ours=is_store) as folder:
         if graph.splits:
             (folder / "splits").mkdir()
         files = {name: _write_array(folder / name, array) for name, array in arrays.items()}
