@@ -87,6 +87,19 @@ def test_mini_batches_and_deeper_networks_learn_too(graph):
     assert fitted.score(graph, TEST) > 0.8
 
 
+def test_several_heads_average_their_probabilities(tmp_path, graph):
+    """Each head is what a model of one head with its seed would be."""
+    from nodewise.learn.decoupled import HEADS_APART
+
+    three = NIGCN(**FAST, engine="exact", heads=3, seed=4).fit(graph, TRAIN, VAL)
+    alone = [NIGCN(**FAST, engine="exact", seed=4 + i * HEADS_APART).fit(graph, TRAIN, VAL) for i in range(3)]
+    expected = np.mean([fingerprint(model, graph) for model in alone], axis=0)
+    assert np.allclose(fingerprint(three, graph), expected, atol=1e-5)
+    assert three.val_f1_ == three.score(graph, VAL)
+    three.save(tmp_path / "model")
+    assert np.array_equal(fingerprint(NIGCN.load(tmp_path / "model"), graph), fingerprint(three, graph))
+
+
 def test_several_labels_a_node(graph):
     """Two labels a node: its class and its class's parity; scored on the matrix."""
     matrix = np.zeros((600, 6), np.int8)
@@ -110,7 +123,7 @@ def test_inductive_training_never_sees_the_rest_of_the_graph(graph):
     index = np.concatenate([np.stack([edges.row[inside], edges.col[inside]]), others], axis=1)
     rewired = Graph.from_edges(index, 600, graph.features, graph.labels)
     first, second = (NIGCN(**{**FAST, "epochs": 20}).fit(g, TRAIN, inductive=True, part=part) for g in (graph, rewired))
-    for a, b in zip(first.network_.parameters(), second.network_.parameters(), strict=True):
+    for a, b in zip(first.networks_.parameters(), second.networks_.parameters(), strict=True):
         assert np.array_equal(a.detach().numpy(), b.detach().numpy())
     whole = NIGCN(**{**FAST, "epochs": 20}).fit(graph, TRAIN)
     assert not np.array_equal(whole.represent(graph, TRAIN), first.represent(graph.subgraph(part), TRAIN))

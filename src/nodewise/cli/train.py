@@ -63,6 +63,7 @@ def train(
     ] = None,
     hidden: Annotated[int | None, _option(_NETWORK, "Width of hidden layers.")] = None,
     bias: Annotated[bool | None, _option(_NETWORK, "Whether layers have a bias.", "--bias/--no-bias")] = None,
+    heads: Annotated[int | None, _option(_NETWORK, "Networks whose probabilities are averaged.")] = None,
     layers: Annotated[int | None, _option(_NETWORK, "Number of linear layers.")] = None,
     dropout: Annotated[float | None, _option(_NETWORK, "Dropout before each layer.")] = None,
     lr: Annotated[float | None, _option(_NETWORK, "Learning rate.")] = None,
@@ -89,9 +90,9 @@ def train(
         raise typer.BadParameter("give one of --splits, --split-file and --split")
     params = given(
         omega=omega, rho=rho, tau=tau, epsilon=epsilon, engine=engine, convention=convention, mass=mass, length=length,
-        first_k=first_k, hidden=hidden, layers=layers, bias=bias, dropout=dropout, lr=lr, weight_decay=weight_decay,
-        epochs=epochs, patience=patience, batch_size=batch_size, feature_norm=feature_norm, row_norm=row_norm,
-        device=device, threads=threads,
+        first_k=first_k, hidden=hidden, layers=layers, bias=bias, heads=heads, dropout=dropout, lr=lr,
+        weight_decay=weight_decay, epochs=epochs, patience=patience, batch_size=batch_size, feature_norm=feature_norm,
+        row_norm=row_norm, device=device, threads=threads,
     )  # fmt: skip
     graph = load_source(source, data_dir)
     place = output or Path(f"{Path(graph.name).name}-model")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,6 +27,7 @@ from nodewise.learn.trainer import Progress, Recipe, choose_device, train
 from nodewise.parallel import thread_count
 
 PREDICT_BYTES = 1 << 28  # representations held at a time while predicting
+HEADS_APART = 1_000_003  # between the seeds of a model's heads, so that models of nearby seeds share none
 
 
 class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
@@ -34,6 +36,7 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
     hidden: int
     layers: int
     bias: bool
+    heads: int
     dropout: float
     lr: float
     weight_decay: float
@@ -141,23 +144,28 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
             (torch.from_numpy(r).to(device), self._encoded(known_labels(graph, n, what)).to(device))
             for n, r, what in zip(nodes[:2], rows[:2], ("train", "val"), strict=False)
         ]
-        self.network_, outcome = train(
-            lambda: self._make_head(rows[0].shape[1]),
-            pairs[0],
-            pairs[1] if len(pairs) > 1 else None,
-            self._recipe(),
-            progress,
-        )
-        self.epochs_, self.best_epoch_, self.val_f1_ = outcome.epochs, outcome.best_epoch, outcome.val_f1
+        val = pairs[1] if len(pairs) > 1 else None
+        trained = [
+            train(lambda: self._make_head(rows[0].shape[1]), pairs[0], val, self._recipe(head), progress)
+            for head in range(self.heads)
+        ]
+        self.networks_ = torch.nn.ModuleList([network for network, _ in trained])
+        self.row_width_ = rows[0].shape[1]
+        self.epochs_ = sum(outcome.epochs for _, outcome in trained)
+        self.val_f1_ = None
+        if val is not None:
+            predicted = self.labels_of_proba(self.proba_of_rows(rows[1]))
+            self.val_f1_ = micro_f1(known_labels(graph, nodes[1], "val"), predicted)
         self.seconds_["training"] = time.perf_counter() - started
         return self
 
     def proba_of_rows(self, rows: FloatArray) -> FloatArray:
         """Probabilities for rows already made."""
-        device = next(self.network_.parameters()).device
+        device = next(self.networks_.parameters()).device
+        squash = torch.sigmoid if self.multilabel_ else partial(torch.softmax, dim=1)
         with torch.no_grad():
-            out = self.network_(torch.from_numpy(rows).to(device))
-            proba = torch.sigmoid(out) if self.multilabel_ else torch.softmax(out, 1)
+            there = torch.from_numpy(rows).to(device)
+            proba = torch.stack([squash(network(there)) for network in self.networks_]).mean(0)
         return np.asarray(proba.cpu().numpy())
 
     def labels_of_proba(self, proba: FloatArray) -> AnyArray:
@@ -176,13 +184,12 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
             "label_names": self.label_names_,
             "multilabel": self.multilabel_,
             "n_features_in": self.n_features_in_,
-            "row_width": self.network_.linear[0].in_features,
+            "row_width": self.row_width_,
             "epochs": self.epochs_,
-            "best_epoch": self.best_epoch_,
             "val_f1": self.val_f1_,
             **self._fitted_extras(),
         }
-        tensors = {name: value.detach().cpu().contiguous() for name, value in self.network_.state_dict().items()}
+        tensors = {name: value.detach().cpu().contiguous() for name, value in self.networks_.state_dict().items()}
         bundle.save(Path(path), type(self).__name__, self.get_params(), fitted, tensors)
 
     @classmethod
@@ -194,15 +201,16 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
             model.classes_ = np.asarray(fitted["classes"], np.int64)
             model.label_names_, model.multilabel_ = fitted["label_names"], bool(fitted["multilabel"])
             model.n_features_in_ = int(fitted["n_features_in"])
-            model.epochs_, model.best_epoch_, model.val_f1_ = fitted["epochs"], fitted["best_epoch"], fitted["val_f1"]
+            model.epochs_, model.val_f1_ = fitted["epochs"], fitted["val_f1"]
             model._restore_extras(fitted)
-            model.network_ = model._make_head(int(fitted["row_width"]))
-            model.network_.load_state_dict(tensors)
+            model.row_width_ = int(fitted["row_width"])
+            model.networks_ = torch.nn.ModuleList(model._make_head(model.row_width_) for _ in range(model.heads))
+            model.networks_.load_state_dict(tensors)
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise StoreError(
                 f"{path}: the parts of this model do not fit together ({error}); train it again or restore the folder"
             ) from error
-        model.network_.to(choose_device(model.device)).eval()
+        model.networks_.to(choose_device(model.device)).eval()
         return model
 
     def _fitted_extras(self) -> dict[str, Any]:
@@ -245,16 +253,9 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
         outputs = self.classes_.size
         return Head(width, outputs, self.hidden, self.layers, self.dropout, self.bias)
 
-    def _recipe(self) -> Recipe:
-        return Recipe(
-            self.lr,
-            self.weight_decay,
-            self.epochs,
-            self.patience,
-            self.batch_size,
-            self.seed,
-            thread_count(self.threads),
-        )
+    def _recipe(self, head: int) -> Recipe:
+        seed, threads = self.seed + head * HEADS_APART, thread_count(self.threads)
+        return Recipe(self.lr, self.weight_decay, self.epochs, self.patience, self.batch_size, seed, threads)
 
     def _learn_classes(self, graph: Graph, train: IntArray) -> None:
         labels = graph.labels
@@ -302,7 +303,7 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
         _check_numbers(self)
 
     def _check_fitted(self) -> None:
-        if not hasattr(self, "network_"):
+        if not hasattr(self, "networks_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit first")
 
 
@@ -322,7 +323,7 @@ def _nodes_or_all(graph: Graph, nodes: AnyArray | None) -> IntArray:
 
 def _check_numbers(model: DecoupledClassifier) -> None:
     """The head's parameters, checked where they are used first."""
-    for name in ("hidden", "layers", "epochs", "patience", "batch_size"):
+    for name in ("hidden", "layers", "heads", "epochs", "patience", "batch_size"):
         value = getattr(model, name)
         if name == "batch_size" and value is None:
             continue

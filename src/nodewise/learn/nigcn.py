@@ -27,7 +27,8 @@ class NIGCN(DecoupledClassifier):
     :func:`nodewise.diffuse`. ``engine="auto"`` chooses in ``fit`` and keeps its choice (``engine_``), so that a node's
     prediction does not depend on what else is asked. ``hidden``, ``layers``, ``bias``, ``dropout``, ``lr``,
     ``weight_decay``, ``epochs``, ``patience``, ``batch_size``: the network and its training. ``feature_norm`` and
-    ``row_norm`` ("none", "l1", "l2") scale the features before the diffusion and the rows after it.
+    ``row_norm`` ("none", "l1", "l2") scale the features before the diffusion and the rows after it. ``heads``: so many
+    networks learn from different starts, and their probabilities are averaged.
 
     >>> import nodewise as nw
     >>> g = nw.synthetic.dcsbm(500, avg_degree=10, classes=3, features=16, seed=0)
@@ -53,6 +54,7 @@ class NIGCN(DecoupledClassifier):
         hidden: int = 64,
         layers: int = 2,
         bias: bool = True,
+        heads: int = 1,
         dropout: float = 0.5,
         lr: float = 0.01,
         weight_decay: float = 5e-3,
@@ -79,6 +81,7 @@ class NIGCN(DecoupledClassifier):
         self.hidden = hidden
         self.layers = layers
         self.bias = bias
+        self.heads = heads
         self.dropout = dropout
         self.lr = lr
         self.weight_decay = weight_decay

@@ -18,6 +18,7 @@ presets: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "pubmed": {
             **_PUBMED,
             "feature_norm": "l1",
+            "heads": 5,
             "bias": False,
             "weight_decay": 0.01,
             "dropout": 0.4,

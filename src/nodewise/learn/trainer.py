@@ -33,11 +33,10 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Epochs run, the epoch whose weights were kept, and its validation micro-F1 (None without validation rows)."""
+    """Epochs run, and the epoch whose weights were kept."""
 
     epochs: int
     best_epoch: int
-    val_f1: float | None
 
 
 Rows = tuple[torch.Tensor, torch.Tensor]
@@ -86,9 +85,9 @@ def _run(head: Head, rows: Rows, val: Rows | None, recipe: Recipe, progress: Pro
         elif epoch - best_epoch >= recipe.patience:
             break
     if val is None:
-        return Outcome(epoch, epoch, None)
+        return Outcome(epoch, epoch)
     head.load_state_dict(kept)
-    return Outcome(epoch, best_epoch, best[0])
+    return Outcome(epoch, best_epoch)
 
 
 def _evaluate(head: Head, rows: Rows) -> tuple[float, float]:
