@@ -167,7 +167,7 @@ def planner(data: str | None) -> list[dict[str, Any]]:
             return lambda: nw.diffuse(graph, nodes, engine=engine, **params).apply(graph.features)
 
         run("walks")(), run("stratified")()  # compile
-        times = dict(zip((*ENGINES, "auto"), best_of(3, *map(run, (*ENGINES, "auto"))), strict=True))
+        times = dict(zip((*ENGINES, "auto"), best_of(7, *map(run, (*ENGINES, "auto"))), strict=True))
         chosen = nw.diffuse(graph, nodes, engine="auto", **params).engine
         best = min(times[engine] for engine in ENGINES)
         rows.append({"graph": name, **times, "chosen": chosen, "auto_over_best": times["auto"] / best})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -94,7 +95,9 @@ def train(
         weight_decay=weight_decay, epochs=epochs, patience=patience, batch_size=batch_size, feature_norm=feature_norm,
         row_norm=row_norm, device=device, threads=threads,
     )  # fmt: skip
+    started = time.perf_counter()
     graph = load_source(source, data_dir)
+    loading = time.perf_counter() - started
     place = output or Path(f"{Path(graph.name).name}-model")
     _check_place(place)
     chosen = _splits(graph, splits, split_file, split, per_class, val, test, seed)
@@ -103,7 +106,8 @@ def train(
     if json:
         print_json({**result.to_json(), "model": str(place)})
     else:
-        _show(result, place)
+        _show(result, loading)
+        say(f"model saved in {place}")
 
 
 def _check_place(place: Path) -> None:
@@ -164,7 +168,7 @@ def _preset(name: str | None, source: str) -> dict[str, Any]:
     return dict(presets[name])
 
 
-def _show(result: Evaluation, place: Path) -> None:
+def _show(result: Evaluation, loading: float) -> None:
     columns = ("split", "val F1 %", "test F1 %", "diffusion s", "training s", "epochs")
     rows = [
         (
@@ -179,7 +183,8 @@ def _show(result: Evaluation, place: Path) -> None:
     ]
     print_table(columns, rows, right=columns)
     typer.echo(f"{result.dataset}: {_score(result)}, engine {result.engine}")
-    say(f"model saved in {place}")
+    diffusion, training = (sum(getattr(s, f"{p}_seconds") for s in result.splits) for p in ("diffusion", "train"))
+    typer.echo(f"loading {loading:.2f} s, diffusion {diffusion:.2f} s, training {training:.2f} s")
 
 
 def _score(result: Evaluation) -> str:

@@ -19,7 +19,7 @@ from nodewise._typing import Features, IntArray
 from nodewise.diffusion.walks import Sampling, stratify, walk
 from nodewise.graph import Graph
 
-PILOT = 8  # targets whose sampling is counted before deciding
+PILOT = 4  # targets whose sampling is counted before deciding
 
 # Nanoseconds on one core.
 STEP, STEP_FAR = 5.0, 2.7  # a step of a walk, and what each doubling of the adjacency beyond half a megabyte adds

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from nodewise.errors import InputError
+from nodewise.learn.adam import Adam
 from nodewise.learn.head import Head
 
 # Multiplications a step below which threads cost more than they give: torch's threads spin while they wait for each
@@ -66,12 +67,12 @@ def train(
 
 
 def _run(head: Head, rows: Rows, val: Rows | None, recipe: Recipe, progress: Progress | None) -> Outcome:
-    optimizer = torch.optim.Adam(head.parameters(), lr=recipe.lr, weight_decay=recipe.weight_decay)
+    optimizer = Adam(head.parameters(), recipe.lr, recipe.weight_decay)
     best, best_epoch, kept, epoch = (-1.0, 0.0), 0, copy.deepcopy(head.state_dict()), 0
     for epoch in range(1, recipe.epochs + 1):
         head.train()
         for features, labels in _batches(rows, recipe.batch_size):
-            optimizer.zero_grad(set_to_none=True)
+            optimizer.zero_grad()
             _loss(head(features), labels).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
         if val is None:
