@@ -23,8 +23,8 @@ import numpy as np
 from numba import njit
 
 import nodewise as nw
-from nodewise.diffusion import kernels
 from nodewise.diffusion.aggregate import weighted_sum
+from nodewise.diffusion.kernels import walking as kernels
 from nodewise.diffusion.walks import Sampling, walk
 from nodewise.learn.evaluate import versions
 

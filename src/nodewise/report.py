@@ -9,10 +9,11 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from nodewise._typing import IntArray
+from nodewise.checks import UNKNOWN
 from nodewise.diffusion.diffuse import plan_diffusion
 from nodewise.diffusion.length import diffusion_lengths
 from nodewise.errors import InputError
-from nodewise.graph import UNKNOWN, Graph
+from nodewise.graph import Graph
 
 ENTRIES_AT_ONCE = 1 << 24
 

@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from nodewise._typing import AnyArray, IntArray
+from nodewise.checks import UNKNOWN, checked_labels, checked_nodes
 from nodewise.datasets.npz import read_arrays
 from nodewise.errors import InputError
-from nodewise.graph import UNKNOWN, Graph, checked_labels, checked_nodes
+from nodewise.graph import Graph
 
 PARTS = ("train", "val", "test")
 

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from nodewise._typing import AnyArray, FloatArray, IntArray
-from nodewise.diffusion.diffuse import checked_seed
+from nodewise.checks import checked_seed
 from nodewise.errors import InputError
 from nodewise.graph import Graph
 from nodewise.intrinsics import prefetch, product_high

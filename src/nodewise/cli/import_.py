@@ -26,7 +26,7 @@ def import_(
         bool | None,
         typer.Option(
             "--header/--no-header",
-            help="Whether text files start with column names.  [default: look]",
+            help="Whether text files start with column names. (default: look)",
             show_default=False,
         ),
     ] = None,

@@ -14,10 +14,10 @@ def info(
     source: Source,
     tau: Annotated[
         float | None,
-        typer.Option(help="Show the lengths for this tau.  [default: the preset's, or 1.9]", show_default=False),
+        typer.Option(help="Show the lengths for this tau. (default: the preset's, or 1.9)", show_default=False),
     ] = None,
     epsilon: Annotated[
-        float | None, typer.Option(help="Plan for this epsilon.  [default: the preset's, or 0.01]", show_default=False)
+        float | None, typer.Option(help="Plan for this epsilon. (default: the preset's, or 0.01)", show_default=False)
     ] = None,
     targets: Annotated[int, typer.Option(help="Plan for so many targets.")] = 1640,
     data_dir: DataDir = None,

@@ -15,7 +15,7 @@ DataDir = Annotated[
     Path | None, typer.Option("--data-dir", help="Where data sets lie; else $NODEWISE_DATA, then the cache.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-Threads = Annotated[int | None, typer.Option(help="Threads to use.  [default: all cores]", show_default=False)]
+Threads = Annotated[int | None, typer.Option(help="Threads to use. (default: all cores)", show_default=False)]
 
 
 def load_source(source: str, data_dir: Path | None) -> Graph:

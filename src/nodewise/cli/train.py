@@ -27,23 +27,21 @@ def train(
     source: Source,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="Where to save the model.  [default: ./NAME-model]", show_default=False),
+        typer.Option("-o", "--output", help="Where to save the model. (default: ./NAME-model)", show_default=False),
     ] = None,
-    splits: Annotated[int | None, _option(_SPLIT, "Number of random splits.  [default: 1]")] = None,
+    splits: Annotated[int | None, _option(_SPLIT, "Number of random splits. (default: 1)")] = None,
     split_file: Annotated[
         Path | None, _option(_SPLIT, "npz with integer arrays train, val, test, a row a split.")
     ] = None,
     split: Annotated[str | None, _option(_SPLIT, "'official': the split that comes with the data.")] = None,
-    per_class: Annotated[
-        int | None, _option(_SPLIT, "Training nodes a class in a random split.  [default: 20]")
-    ] = None,
-    val: Annotated[int | None, _option(_SPLIT, "Validation nodes in a random split.  [default: 500]")] = None,
-    test: Annotated[int | None, _option(_SPLIT, "Test nodes in a random split.  [default: 1000]")] = None,
+    per_class: Annotated[int | None, _option(_SPLIT, "Training nodes a class in a random split. (default: 20)")] = None,
+    val: Annotated[int | None, _option(_SPLIT, "Validation nodes in a random split. (default: 500)")] = None,
+    test: Annotated[int | None, _option(_SPLIT, "Test nodes in a random split. (default: 1000)")] = None,
     inductive: Annotated[
         bool, _option(_SPLIT, "Diffuse training nodes on the subgraph of the training part only.", "--inductive")
     ] = False,
     preset: Annotated[
-        str | None, _option(_DIFFUSION, "Start from these parameters.  [default: the data set's own]")
+        str | None, _option(_DIFFUSION, "Start from these parameters. (default: the data set's own)")
     ] = None,
     omega: Annotated[float | None, _option(_DIFFUSION, "Heat: where the weight of hops peaks.")] = None,
     rho: Annotated[
@@ -84,8 +82,9 @@ def train(
 ) -> None:
     """Train on SOURCE and save the model.
 
-    Reports micro-F1 on test nodes, split by split. Of several splits the model with the best validation score is
-    saved. Without options a data set of the paper is trained with the paper's parameters.
+    Reports micro-F1 on test nodes, split by split. Of several splits the model
+    with the best validation score is saved. Without options a data set of the
+    paper is trained with the paper's parameters.
     """
     if sum(option is not None for option in (splits, split_file, split)) > 1:
         raise typer.BadParameter("give one of --splits, --split-file and --split")

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nodewise._typing import AnyArray, Features, FloatArray
-from nodewise.diffusion import kernels
+from nodewise.diffusion.kernels import sums as kernels
 from nodewise.diffusion.walks import Weights
 from nodewise.parallel import map_chunks
 

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nodewise._typing import AnyArray, DoubleArray, Features, FloatArray, IntArray
+from nodewise.checks import checked_features, checked_nodes, checked_seed
 from nodewise.diffusion import exact
 from nodewise.diffusion.aggregate import weighted_sum
 from nodewise.diffusion.ghd import MOST_HOPS, ghd, last_hop
@@ -27,7 +28,7 @@ from nodewise.diffusion.walks import (
     walk,
 )
 from nodewise.errors import InputError
-from nodewise.graph import Graph, checked_features, checked_nodes
+from nodewise.graph import Graph
 from nodewise.parallel import thread_count
 
 Engine = Literal["auto", "exact", "walks", "stratified"]
@@ -193,12 +194,6 @@ def _planned(graph: Graph, nodes: AnyArray, params: Params) -> tuple[Diffusion, 
     result = Diffusion(graph, nodes, lengths, how.hops, plan, how.threads)
     result.seconds = time.perf_counter() - started
     return result, how
-
-
-def checked_seed(seed: int) -> int:
-    if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
-        raise InputError(f"seed={seed!r}: expected a whole number from 0 to 2^63 - 1")
-    return int(seed)
 
 
 def _lengths(graph: Graph, nodes: IntArray, params: Params) -> IntArray:

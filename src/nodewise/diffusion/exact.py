@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nodewise._typing import AnyArray, DoubleArray, Features, FloatArray, IntArray
-from nodewise.diffusion import kernels
+from nodewise.diffusion.kernels import hops as kernels
 from nodewise.diffusion.walks import Weights
 from nodewise.graph import Graph
 from nodewise.parallel import map_chunks

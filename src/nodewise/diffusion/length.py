@@ -11,9 +11,10 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from nodewise._typing import AnyArray, IntArray
+from nodewise.checks import checked_nodes
 from nodewise.diffusion.ghd import MOST_HOPS
 from nodewise.errors import InputError
-from nodewise.graph import Graph, checked_nodes
+from nodewise.graph import Graph
 
 Convention = Literal["paper", "reference"]
 DENSE_UP_TO = 64  # below this many nodes a dense eigenvalue solver is faster, and ARPACK may refuse

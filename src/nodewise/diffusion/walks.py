@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from nodewise._typing import AnyArray, DoubleArray, IntArray
-from nodewise.diffusion import kernels
+from nodewise.diffusion.kernels import walking as kernels
 from nodewise.errors import InputError
 from nodewise.graph import Graph
 from nodewise.parallel import map_chunks

@@ -11,8 +11,8 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from nodewise._typing import AnyArray, Features, IntArray
+from nodewise.checks import checked_features
 from nodewise.errors import InputError
-from nodewise.graph import checked_features
 from nodewise.ingest import arrays, columns
 from nodewise.ingest.columns import Column
 from nodewise.ingest.tables import Table, is_array_file, open_table

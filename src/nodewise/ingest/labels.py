@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nodewise._typing import AnyArray, IntArray
+from nodewise.checks import UNKNOWN, checked_labels
 from nodewise.errors import InputError
-from nodewise.graph import UNKNOWN, checked_labels
 from nodewise.ingest import arrays, columns
 from nodewise.ingest.columns import Column
 from nodewise.ingest.tables import Table, is_array_file, open_table

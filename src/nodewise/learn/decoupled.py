@@ -17,13 +17,14 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from nodewise._typing import AnyArray, FloatArray, IntArray
+from nodewise.checks import UNKNOWN, checked_nodes
 from nodewise.errors import InputError, NodewiseWarning, StoreError
-from nodewise.graph import UNKNOWN, Graph, checked_nodes
+from nodewise.graph import Graph
 from nodewise.learn import bundle
 from nodewise.learn.head import Head
 from nodewise.learn.metrics import micro_f1
 from nodewise.learn.normalize import check_norm, normalize
-from nodewise.learn.trainer import Progress, Recipe, choose_device, train
+from nodewise.learn.trainer import Recipe, choose_device, train
 from nodewise.parallel import thread_count
 
 PREDICT_BYTES = 1 << 28  # representations held at a time while predicting
@@ -68,7 +69,6 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
         *,
         inductive: bool = False,
         part: AnyArray | None = None,
-        progress: Progress | None = None,
     ) -> Self:
         """Learn from the labels of ``train``; stop when ``val`` gets no better (without ``val``, after ``epochs``).
 
@@ -80,7 +80,7 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
             nodes.append(checked_nodes(val, graph.num_nodes, "val"))
         self._check_fit(graph, *nodes)
         rows = self.represent_parts(graph, nodes, inductive=inductive, part=part)
-        return self.fit_rows(graph, nodes, rows, progress)
+        return self.fit_rows(graph, nodes, rows)
 
     def represent(self, graph: Graph, nodes: AnyArray | None = None) -> FloatArray:
         """The rows that the head sees, for ``nodes`` or for all."""
@@ -132,9 +132,7 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
         cuts = np.cumsum([p.size for p in parts])[:-1]
         return np.split(np.concatenate(rows), cuts)
 
-    def fit_rows(
-        self, graph: Graph, nodes: list[IntArray], rows: list[FloatArray], progress: Progress | None = None
-    ) -> Self:
+    def fit_rows(self, graph: Graph, nodes: list[IntArray], rows: list[FloatArray]) -> Self:
         """Train the head on rows that :meth:`represent_parts` made, for training and perhaps validation nodes."""
         started = time.perf_counter()
         self._learn_classes(graph, nodes[0])
@@ -146,7 +144,7 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
         ]
         val = pairs[1] if len(pairs) > 1 else None
         trained = [
-            train(lambda: self._make_head(rows[0].shape[1]), pairs[0], val, self._recipe(head), progress)
+            train(lambda: self._make_head(rows[0].shape[1]), pairs[0], val, self._recipe(head))
             for head in range(self.heads)
         ]
         self.networks_ = torch.nn.ModuleList([network for network, _ in trained])

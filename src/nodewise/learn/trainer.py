@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -41,7 +42,6 @@ class Outcome:
 
 
 Rows = tuple[torch.Tensor, torch.Tensor]
-Progress = Callable[[int, float | None], None]
 
 
 def choose_device(device: str) -> torch.device:
@@ -53,22 +53,20 @@ def choose_device(device: str) -> torch.device:
     return torch.device("cuda" if device != "cpu" and torch.cuda.is_available() else "cpu")
 
 
-def train(
-    make_head: Callable[[], Head], rows: Rows, val: Rows | None, recipe: Recipe, progress: Progress | None = None
-) -> tuple[Head, Outcome]:
+def train(make_head: Callable[[], Head], rows: Rows, val: Rows | None, recipe: Recipe) -> tuple[Head, Outcome]:
     """A head trained on ``rows``; labels are class numbers, or a 0/1 matrix for several labels a row."""
     with _seeded(recipe.seed):
         head = make_head().to(rows[0].device)
         step = min(rows[0].shape[0], recipe.batch_size or rows[0].shape[0])
         work = step * sum(weight.numel() for weight in head.parameters())
         with _tuned(recipe.threads if work > WORTH_THREADS else 1):
-            outcome = _run(head, rows, val, recipe, progress)
+            outcome = _run(head, rows, val, recipe)
     return head.eval(), outcome
 
 
-def _run(head: Head, rows: Rows, val: Rows | None, recipe: Recipe, progress: Progress | None) -> Outcome:
+def _run(head: Head, rows: Rows, val: Rows | None, recipe: Recipe) -> Outcome:
     optimizer = Adam(head.parameters(), recipe.lr, recipe.weight_decay)
-    best, best_epoch, kept, epoch = (-1.0, 0.0), 0, copy.deepcopy(head.state_dict()), 0
+    best, best_epoch, kept, epoch = (-1.0, -math.inf), 0, copy.deepcopy(head.state_dict()), 0
     for epoch in range(1, recipe.epochs + 1):
         head.train()
         for features, labels in _batches(rows, recipe.batch_size):
@@ -78,8 +76,6 @@ def _run(head: Head, rows: Rows, val: Rows | None, recipe: Recipe, progress: Pro
         if val is None:
             continue
         score = _evaluate(head, val)
-        if progress is not None:
-            progress(epoch, score[0])
         if score > best:
             best, best_epoch = score, epoch
             kept = {name: value.clone() for name, value in head.state_dict().items()}
@@ -92,20 +88,15 @@ def _run(head: Head, rows: Rows, val: Rows | None, recipe: Recipe, progress: Pro
 
 
 def _evaluate(head: Head, rows: Rows) -> tuple[float, float]:
-    """Micro-F1, and minus the loss to tell equal scores apart."""
+    """What should grow: the share of labels that are right, and minus the loss to tell equal shares apart.
+
+    Where rows have several labels only the loss counts: as long as no label reaches a half, micro-F1 stands still.
+    """
     head.eval()
     with torch.no_grad():
         out = head(rows[0])
-        return _micro_f1(out, rows[1]), -float(_loss(out, rows[1]))
-
-
-def _micro_f1(out: torch.Tensor, labels: torch.Tensor) -> float:
-    """As :func:`nodewise.learn.metrics.micro_f1`, on the network's device."""
-    if labels.ndim == 1:
-        return float((out.argmax(1) == labels).double().mean())
-    named = out > 0
-    total = float(named.sum() + labels.sum())
-    return 2 * float(labels[named].sum()) / total if total else 1.0
+        right = 0.0 if rows[1].ndim == 2 else float((out.argmax(1) == rows[1]).double().mean())
+        return right, -float(_loss(out, rows[1]))
 
 
 def _loss(out: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

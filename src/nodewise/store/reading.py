@@ -12,8 +12,9 @@ import scipy.sparse as sp
 
 from nodewise import atomic
 from nodewise._typing import AnyArray
+from nodewise.checks import UNKNOWN
 from nodewise.errors import StoreError
-from nodewise.graph import UNKNOWN, Graph
+from nodewise.graph import Graph
 from nodewise.store.blocks import check_blocks, check_size, slices
 from nodewise.store.manifest import (
     DENSE,

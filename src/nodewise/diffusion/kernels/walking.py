@@ -1,4 +1,4 @@
-"""The compiled kernels: functions over arrays, nothing else.
+"""Walkers: one by one (Algorithm 2), or together (stratified).
 
 Random numbers are splitmix64: a counter, mixed. A target's stream starts from the seed and the node's id alone, so a
 node's result does not depend on threads, chunks or the company of other targets.
@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from nodewise.intrinsics import half_to_float, prefetch, prefetch_row, product_high
+from nodewise.intrinsics import prefetch, product_high
 
 BATCH = 256  # walks moved together at most: enough cache misses in flight to hide their latency
 LEAST_BATCH = 32  # walks moved together at least: first-K may make some of the last batch superfluous
@@ -163,6 +163,7 @@ def walk(
 
 
 # ---------------------------------------------------------------------- stratified walks
+
 
 AHEAD = 32  # moves between asking for a neighbour and reading it
 
@@ -352,144 +353,3 @@ def stratify(
         )
         total += out_sizes[i]
     return total
-
-
-# ---------------------------------------------------------------------- weighted sums of features
-
-
-@njit(cache=True, nogil=True)
-def deal_entries(indptr, first, last, nodes, weights, shift, places, by_target, by_node, by_weight):
-    """Order the entries of targets ``first..last`` by node range, so that a row is read once for all who need it.
-
-    ``places`` has a zero for each range. Within a range the order is that of the entries, so a target's sum does not
-    depend on its company.
-    """
-    for e in range(indptr[first], indptr[last]):
-        places[nodes[e] >> shift] += 1
-    total = 0
-    for b in range(places.size):
-        places[b], total = total, total + places[b]
-    for t in range(first, last):
-        for e in range(indptr[t], indptr[t + 1]):
-            place = places[nodes[e] >> shift]
-            places[nodes[e] >> shift] = place + 1
-            by_target[place] = t
-            by_node[place] = nodes[e]
-            by_weight[place] = weights[e]
-    return total
-
-
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def add_rows(features, by_target, by_node, by_weight, total, out):
-    """``out[target] += weight * features[node]`` for every entry."""
-    width = features.shape[1]
-    for e in range(total):
-        if e + 4 < total:
-            for c in range(0, width, 16):
-                prefetch_row(features, np.int64(by_node[e + 4]), c)
-        target, node, weight = by_target[e], by_node[e], by_weight[e]
-        for c in range(width):
-            out[target, c] += weight * features[node, c]
-
-
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def add_half_rows(features, by_target, by_node, by_weight, total, out):
-    """As :func:`add_rows` for float16 features, given by their bits."""
-    width = features.shape[1]
-    for e in range(total):
-        target, node, weight = by_target[e], by_node[e], by_weight[e]
-        for c in range(width):
-            out[target, c] += weight * half_to_float(features[node, c])
-
-
-@njit(cache=True, nogil=True)
-def add_sparse_rows(indptr, indices, data, targets, first, last, nodes, weights, out):
-    """``out[target] += weight * features[node]`` for features in CSR parts; ``targets`` points into the entries."""
-    for t in range(first, last):
-        for e in range(targets[t], targets[t + 1]):
-            node, weight = nodes[e], weights[e]
-            for p in range(indptr[node], indptr[node + 1]):
-                out[t, indices[p]] += weight * data[p]
-
-
-# ---------------------------------------------------------------------- exact propagation
-
-
-RUN = 256  # neighbours summed in single precision
-
-
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def _propagate(indptr, indices, weights, inverse_degrees, rows, out):
-    """``out[v] = sum over neighbours u of (A[v, u] / d_v) rows[u]``.
-
-    A long row is summed in runs, and the runs in double precision: a float32 sum over a hub's neighbours drifts.
-    """
-    width = rows.shape[1]
-    totals = np.empty(width, np.float64)
-    for v in range(rows.shape[0]):
-        last = indptr[v + 1]
-        scale = inverse_degrees[v]
-        long = last - indptr[v] > RUN
-        if long:
-            totals[:] = 0.0
-        for first in range(indptr[v], last, RUN):
-            for c in range(width):
-                out[v, c] = 0.0
-            for e in range(first, min(first + RUN, last)):
-                u = indices[e]
-                weight = np.float32(1.0) if weights.size == 0 else weights[e]
-                for c in range(width):
-                    out[v, c] += weight * rows[u, c]
-            if long:
-                for c in range(width):
-                    totals[c] += out[v, c]
-        if long:
-            for c in range(width):
-                out[v, c] = totals[c]
-        for c in range(width):
-            out[v, c] *= scale
-
-
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def sum_hops(indptr, indices, weights, inverse_degrees, targets, lengths, hops, rows, spare, out, column):
-    """``out[i] += U(l) (P^l rows)[target i]`` for ``l`` up to the target's length, in columns from ``column`` on."""
-    for hop in range(hops.size):
-        if hop > 0:
-            _propagate(indptr, indices, weights, inverse_degrees, rows, spare)
-            rows, spare = spare, rows
-        share = np.float32(hops[hop])
-        for i in range(targets.size):
-            if lengths[i] >= hop:
-                for c in range(rows.shape[1]):
-                    out[i, column + c] += share * rows[targets[i], c]
-
-
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def weigh_all(indptr, indices, weights, inverse_degrees, targets, lengths, hops, rows, spare, total):
-    """``total[v, i] = sum over l of U(l) P^l[target i, v]``, by propagating the targets' columns of the identity."""
-    for i in range(targets.size):
-        rows[targets[i], i] = 1.0
-    share = np.empty(targets.size, np.float32)
-    for hop in range(hops.size):
-        if hop > 0:
-            _propagate(indptr, indices, weights, inverse_degrees, rows, spare)
-            rows, spare = spare, rows
-        for i in range(targets.size):
-            share[i] = hops[hop] if lengths[i] >= hop else 0.0
-        for v in range(total.shape[0]):
-            for i in range(targets.size):
-                total[v, i] += share[i] * rows[v, i]
-    for i in range(targets.size):
-        share[i] = inverse_degrees[targets[i]]
-    for v in range(total.shape[0]):  # from P^l[v, u] to P^l[u, v] = d_v / d_u P^l[v, u]
-        for i in range(targets.size):
-            total[v, i] *= share[i] / inverse_degrees[v]
-
-
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def add_sparse_product(indptr, indices, data, total, out):
-    """``out = features^T total`` for features in CSR parts."""
-    for v in range(total.shape[0]):
-        for p in range(indptr[v], indptr[v + 1]):
-            for i in range(total.shape[1]):
-                out[indices[p], i] += data[p] * total[v, i]

@@ -1,0 +1,1 @@
+"""The compiled kernels: functions over arrays, nothing else."""
