@@ -9,32 +9,14 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from files import parquet, write
 from nodewise import InputError
 from nodewise.ingest import import_graph
-
-
-@pytest.fixture(autouse=True)
-def inside(tmp_path, monkeypatch):
-    """Each test runs in a folder of its own, so that files go by their names."""
-    monkeypatch.chdir(tmp_path)
-
-
-def write(name: str, content: str | bytes) -> str:
-    data = content.encode() if isinstance(content, str) else content
-    Path(name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    return name
-
-
-def parquet(name: str, **columns) -> str:
-    pq.write_table(pa.table(columns), name)
-    return name
 
 
 def says(*parts: str) -> str:

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from files import parquet, write
 from nodewise import InputError, NodewiseWarning
 from nodewise.ingest import import_graph
 from nodewise.store import open_store, write_store
@@ -24,23 +25,6 @@ pytestmark = pytest.mark.filterwarnings("error::nodewise.NodewiseWarning")
 FILES = settings(
     deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
-
-
-@pytest.fixture(autouse=True)
-def inside(tmp_path, monkeypatch):
-    """Each test runs in a folder of its own, so that files go by their names."""
-    monkeypatch.chdir(tmp_path)
-
-
-def write(name: str, content: str | bytes) -> str:
-    data = content.encode() if isinstance(content, str) else content
-    Path(name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    return name
-
-
-def parquet(name: str, **columns) -> str:
-    pq.write_table(pa.table(columns), name)
-    return name
 
 
 def pairs(graph) -> set[tuple[str, str]]:
