@@ -34,7 +34,7 @@ def two_islands():
 
 @pytest.fixture
 def weighted_triangle():
-    return Graph.from_edges(np.array([[0, 1, 2], [1, 2, 0]]), edge_weights=np.array([1.0, 2.0, 5.0]))
+    return Graph.from_edges(np.array([[0, 1, 2], [1, 2, 0]]), edge_weight=np.array([1.0, 2.0, 5.0]))
 
 
 @pytest.fixture

@@ -27,8 +27,8 @@ def copies_of(graph, count):
     matrix = graph.to_scipy().tocoo()
     shifts = n * np.arange(count)[:, None]
     edges = np.stack([(matrix.row + shifts).ravel(), (matrix.col + shifts).ravel()])
-    weights = None if graph.edge_weights is None else np.tile(matrix.data, count)
-    return Graph.from_edges(edges, n * count, edge_weights=weights)
+    weights = None if graph.edge_weight is None else np.tile(matrix.data, count)
+    return Graph.from_edges(edges, n * count, edge_weight=weights)
 
 
 @st.composite
@@ -52,4 +52,4 @@ def graphs(draw, max_nodes=12, features=False, connected=False):
     rows = None
     if features:
         rows = np.random.default_rng(draw(st.integers(0, 99))).standard_normal((n, draw(st.integers(1, 20))))
-    return Graph.from_edges(index, n, rows, edge_weights=weights)
+    return Graph.from_edges(index, n, rows, edge_weight=weights)

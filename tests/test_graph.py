@@ -43,16 +43,16 @@ def test_many_buckets_and_threads_build_the_same_adjacency(monkeypatch, threads)
 
 
 def test_weights_of_repeats_add_up_and_two_directions_are_one_edge():
-    once = Graph.from_edges(np.array([[0], [1]]), edge_weights=np.array([3.0]))
-    both_ways = Graph.from_edges(np.array([[0, 1], [1, 0]]), edge_weights=np.array([3.0, 3.0]))
-    repeated = Graph.from_edges(np.array([[0, 0], [1, 1]]), edge_weights=np.array([1.0, 2.0]))
+    once = Graph.from_edges(np.array([[0], [1]]), edge_weight=np.array([3.0]))
+    both_ways = Graph.from_edges(np.array([[0, 1], [1, 0]]), edge_weight=np.array([3.0, 3.0]))
+    repeated = Graph.from_edges(np.array([[0, 0], [1, 1]]), edge_weight=np.array([1.0, 2.0]))
     expected = np.array([[1, 3], [3, 1]])
     for g in (once, both_ways, repeated):
         assert np.array_equal(g.to_scipy().toarray(), expected)
 
 
 def test_a_weighted_loop_keeps_its_weight_and_others_get_one():
-    g = Graph.from_edges(np.array([[0, 0], [0, 1]]), edge_weights=np.array([7.0, 2.0]))
+    g = Graph.from_edges(np.array([[0, 0], [0, 1]]), edge_weight=np.array([7.0, 2.0]))
     assert np.array_equal(g.to_scipy().toarray(), [[7, 2], [2, 1]])
 
 
@@ -125,11 +125,11 @@ BAD = {
     "fractional labels": (dict(labels=np.array([0.5, 1, 2])), "whole numbers"),
     "a label below -1": (dict(labels=np.array([0, -2, 1])), "node 1 has -2"),
     "a 2 in a label matrix": (dict(labels=np.array([[0, 1], [2, 0], [0, 0]])), "node 1 has 2"),
-    "a negative edge weight": (dict(edge_weights=[-1.0]), "weight -1.0"),
-    "an edge weight that is NaN": (dict(edge_weights=[np.nan]), "weight nan"),
-    "too many edge weights": (dict(edge_weights=[1.0, 2.0]), "one weight for each of 1 edges"),
-    "a weight that float32 cannot hold": (dict(edge_weights=[1e39]), "weight 1e+39"),
-    "a weight that float32 rounds to 0": (dict(edge_weights=[1e-50]), "weight 1e-50"),
+    "a negative edge weight": (dict(edge_weight=[-1.0]), "weight -1.0"),
+    "an edge weight that is NaN": (dict(edge_weight=[np.nan]), "weight nan"),
+    "too many edge weights": (dict(edge_weight=[1.0, 2.0]), "one weight for each of 1 edges"),
+    "a weight that float32 cannot hold": (dict(edge_weight=[1e39]), "weight 1e+39"),
+    "a weight that float32 rounds to 0": (dict(edge_weight=[1e-50]), "weight 1e-50"),
     "a number of nodes that is a word": (dict(num_nodes="3"), "num_nodes='3'"),
     "an infinite id": (dict(edge_index=[[0.0], [np.inf]], num_nodes=3), "names node inf"),
     "ragged labels": (dict(labels=[[0], [1, 2], [0]]), "cannot be made an array"),

@@ -32,7 +32,7 @@ SLOW_DISK = settings(
 def everything(graph: Graph) -> dict[str, object]:
     """All that a graph holds, read to the last byte, as values that can be compared."""
     dense = graph.features.toarray() if sp.issparse(graph.features) else graph.features
-    arrays = {"indptr": graph.indptr, "indices": graph.indices, "weights": graph.edge_weights, "labels": graph.labels}
+    arrays = {"indptr": graph.indptr, "indices": graph.indices, "weights": graph.edge_weight, "labels": graph.labels}
     arrays |= {"features": dense} | {f"split {name}": nodes for name, nodes in graph.splits.items()}
     return {
         **{k: None if a is None else (a.dtype.str, a.shape, a.tobytes()) for k, a in arrays.items()},
@@ -58,7 +58,7 @@ def graphs(draw):
         nodes,
         features[kind],
         labels[draw(st.sampled_from(sorted(labels)))],
-        edge_weights=rng.random(len(ends)) + 0.1 if draw(st.booleans()) else None,
+        edge_weight=rng.random(len(ends)) + 0.1 if draw(st.booleans()) else None,
         node_names=draw(st.none() | st.lists(TEXT, min_size=nodes, max_size=nodes)),
         label_names=draw(st.none() | st.lists(TEXT, min_size=12, max_size=12)),
         splits=draw(st.dictionaries(st.sampled_from(["train", "val", "test-1.b"]), st.lists(st.just(0), max_size=2))),
@@ -74,7 +74,7 @@ def full_graph() -> Graph:
         30,
         rng.random((30, 4)),
         rng.integers(-1, 3, 30),
-        edge_weights=rng.random(60) + 0.1,
+        edge_weight=rng.random(60) + 0.1,
         node_names=[f"node {i}" for i in range(30)],
         label_names=["a", "b", "c"],
         splits={"train": np.arange(5), "val": np.arange(5, 9)},
@@ -169,7 +169,7 @@ def test_the_manifest_says_what_the_store_holds(full):
 def test_what_is_opened_is_mapped_and_cannot_be_written(full):
     graph = open_store(full)
     assert isinstance(graph.features, np.memmap)
-    for array in (graph.indptr, graph.indices, graph.edge_weights, graph.features, graph.labels):
+    for array in (graph.indptr, graph.indices, graph.edge_weight, graph.features, graph.labels):
         assert not array.flags.writeable
 
 

@@ -83,7 +83,7 @@ def from_weighted_edges(source: AnyArray, target: AnyArray, weight: AnyArray, nu
     matrix.sort_indices()
     if not np.all(np.isfinite(matrix.data.astype(np.float32))):
         raise InputError(
-            f"edge_weights: repeats of an edge add up to {matrix.data.max():.3g}, more than float32 can hold"
+            f"edge_weight: repeats of an edge add up to {matrix.data.max():.3g}, more than float32 can hold"
         )
     return Adjacency(matrix.indptr.astype(np.int64), matrix.indices.astype(np.uint32), matrix.data.astype(np.float32))
 

@@ -146,19 +146,19 @@ def check_ids(edges: AnyArray, num_nodes: int) -> None:
         )
 
 
-def checked_edge_weights(weights: Any, num_edges: int) -> DoubleArray:
+def checked_edge_weight(weights: Any, num_edges: int) -> DoubleArray:
     array = np.asarray(weights)
     if array.shape != (num_edges,):
         raise InputError(
-            f"edge_weights: an array of shape {array.shape}; expected one weight for each of {num_edges:,} edges"
+            f"edge_weight: an array of shape {array.shape}; expected one weight for each of {num_edges:,} edges"
         )
     if array.dtype.kind not in "fiub":
-        raise InputError(f"edge_weights: values of type {array.dtype}; expected numbers")
+        raise InputError(f"edge_weight: values of type {array.dtype}; expected numbers")
     with np.errstate(over="ignore", under="ignore"):
         stored = array.astype(np.float32)
     wrong = np.flatnonzero(~(np.isfinite(stored) & (stored > 0)))
     if wrong.size:
-        raise InputError(f"edge_weights: edge {wrong[0]:,} has weight {array[wrong[0]]}; expected a float32 above 0")
+        raise InputError(f"edge_weight: edge {wrong[0]:,} has weight {array[wrong[0]]}; expected a float32 above 0")
     return array.astype(np.float64)
 
 

@@ -15,7 +15,7 @@ from nodewise._typing import AnyArray, DoubleArray, Features, IntArray
 from nodewise.checks import (
     check_ids,
     check_names,
-    checked_edge_weights,
+    checked_edge_weight,
     checked_edges,
     checked_features,
     checked_labels,
@@ -43,7 +43,7 @@ class Graph:
 
     indptr: IntArray
     indices: AnyArray
-    edge_weights: AnyArray | None = None
+    edge_weight: AnyArray | None = None
     features: Features | None = None
     labels: AnyArray | None = None
     node_names: Sequence[str] | None = None
@@ -53,7 +53,7 @@ class Graph:
 
     def __post_init__(self) -> None:
         # Read-only arrays are one type to the compiled kernels, whether they lie in memory or in a file.
-        for field in ("indptr", "indices", "edge_weights"):
+        for field in ("indptr", "indices", "edge_weight"):
             array = getattr(self, field)
             if array is not None:
                 view = np.asarray(array).view()
@@ -70,7 +70,7 @@ class Graph:
         features: Features | None = None,
         labels: AnyArray | None = None,
         *,
-        edge_weights: AnyArray | None = None,
+        edge_weight: AnyArray | None = None,
         node_names: Sequence[str] | None = None,
         label_names: Sequence[str] | None = None,
         splits: Mapping[str, AnyArray] | None = None,
@@ -89,10 +89,10 @@ class Graph:
         if num_nodes is None:
             num_nodes = implied_num_nodes(edges, features, labels, node_names)
         check_ids(edges, num_nodes)
-        if edge_weights is None:
+        if edge_weight is None:
             adj = adjacency.from_edges(edges[0], edges[1], num_nodes, threads)
         else:
-            weights = checked_edge_weights(edge_weights, edges.shape[1])
+            weights = checked_edge_weight(edge_weight, edges.shape[1])
             adj = adjacency.from_weighted_edges(edges[0], edges[1], weights, num_nodes)
         return cls(
             adj.indptr,
@@ -123,7 +123,7 @@ class Graph:
         used = coo.data != 0
         edges, values = np.stack([coo.row[used], coo.col[used]]), coo.data[used]
         weighted = bool(np.any(values != 1))
-        return cls.from_edges(edges, coo.shape[0], features, labels, edge_weights=values if weighted else None, **known)
+        return cls.from_edges(edges, coo.shape[0], features, labels, edge_weight=values if weighted else None, **known)
 
     @classmethod
     def from_networkx(
@@ -148,7 +148,7 @@ class Graph:
         if any(w is not None for _, _, w in triples):
             weights = np.array([1.0 if w is None else w for _, _, w in triples])
         known.setdefault("node_names", [str(node) for node in nodes])
-        return cls.from_edges(edges, len(nodes), features, labels, edge_weights=weights, **known)
+        return cls.from_edges(edges, len(nodes), features, labels, edge_weight=weights, **known)
 
     @classmethod
     def from_pyg(cls, data: torch_geometric.data.Data, **known: Any) -> Graph:
@@ -166,7 +166,7 @@ class Graph:
         labels = array("y")
         if labels is not None and labels.ndim == 2 and labels.shape[1] == 1:
             labels = labels[:, 0]
-        return cls.from_edges(edges, data.num_nodes, array("x"), labels, edge_weights=array("edge_weight"), **known)
+        return cls.from_edges(edges, data.num_nodes, array("x"), labels, edge_weight=array("edge_weight"), **known)
 
     def replace(self, **changes: Any) -> Graph:
         """A graph that shares everything with this one but the ``changes``, which are checked."""
@@ -187,12 +187,12 @@ class Graph:
         nodes = checked_nodes(nodes, self.num_nodes, "nodes")
         if np.unique(nodes).size != nodes.size:
             raise InputError("nodes: a subgraph takes each node once")
-        adj = adjacency.induced(self.indptr, self.indices, self.edge_weights, nodes)
+        adj = adjacency.induced(self.indptr, self.indices, self.edge_weight, nodes)
         return dataclasses.replace(
             self,
             indptr=adj.indptr,
             indices=adj.indices,
-            edge_weights=adj.weights,
+            edge_weight=adj.weights,
             features=None if self.features is None else self.features[nodes],
             labels=None if self.labels is None else self.labels[nodes],
             node_names=None if self.node_names is None else [self.node_names[i] for i in nodes],
@@ -219,16 +219,16 @@ class Graph:
     @cached_property
     def degrees(self) -> DoubleArray:
         """``d_u``: the number of entries in a node's row, or the sum of their weights. The loop counts."""
-        if self.edge_weights is None:
+        if self.edge_weight is None:
             return np.diff(self.indptr).astype(np.float64)
-        return np.add.reduceat(self.edge_weights.astype(np.float64), self.indptr[:-1])
+        return np.add.reduceat(self.edge_weight.astype(np.float64), self.indptr[:-1])
 
     @cached_property
     def cumulative_weights(self) -> DoubleArray:
         """Running sum of the edge weights within each row, by which walks choose; empty where edges have no weights."""
-        if self.edge_weights is None:
+        if self.edge_weight is None:
             return _frozen(np.zeros(0))
-        return _frozen(adjacency.running_sums(self.indptr, self.edge_weights))
+        return _frozen(adjacency.running_sums(self.indptr, self.edge_weight))
 
     @property
     def num_features(self) -> int:
@@ -240,13 +240,13 @@ class Graph:
 
     def to_scipy(self) -> sp.csr_matrix:
         """The adjacency with its loops, as float64 CSR."""
-        data = np.ones(self.num_entries) if self.edge_weights is None else self.edge_weights.astype(np.float64)
+        data = np.ones(self.num_entries) if self.edge_weight is None else self.edge_weight.astype(np.float64)
         shape = (self.num_nodes, self.num_nodes)
         return sp.csr_matrix((data, self.indices.astype(np.int64), self.indptr), shape=shape)
 
     def __repr__(self) -> str:
         parts = [f"nodes={self.num_nodes:,}", f"edges={self.num_edges:,}"]
-        if self.edge_weights is not None:
+        if self.edge_weight is not None:
             parts.append("weighted")
         if self.features is not None:
             kind = "sparse " if sp.issparse(self.features) else ""

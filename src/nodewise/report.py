@@ -30,7 +30,7 @@ def describe(graph: Graph, tau: float, targets: int = 1640, **params: Any) -> di
         "name": graph.name,
         "nodes": graph.num_nodes,
         "edges": graph.num_edges,
-        "weighted": graph.edge_weights is not None,
+        "weighted": graph.edge_weight is not None,
         "neighbours": {**_spread(degrees), "mean": float(degrees.mean()), "none": int((degrees == 0).sum())},
         "components": _components(graph),
         "features": _features(graph),

@@ -130,7 +130,7 @@ def test_stratified_keeps_the_k_heaviest(crowd):
 
 def test_weighted_walks_follow_the_weights():
     """A hundred to one: of 7,369 walkers about 73 go the other way; 25 to 150 are nine standard deviations."""
-    g = Graph.from_edges(np.array([[0, 0, 0], [0, 1, 2]]), edge_weights=np.array([1e-6, 100.0, 1.0]))
+    g = Graph.from_edges(np.array([[0, 0, 0], [0, 1, 2]]), edge_weight=np.array([1e-6, 100.0, 1.0]))
     for engine in ("walks", "stratified"):
         row = diffuse(g, [0], omega=1.0, rho=1.0, length=1, engine=engine).matrix.toarray()[0]
         assert 25 / 7369 < row[2] / (row[1] + row[2]) < 150 / 7369
@@ -298,7 +298,7 @@ def test_a_hub_is_summed_exactly():
 
 
 def test_heavy_rows_do_not_blur_the_weights_of_others():
-    g = Graph.from_edges(np.array([[0, 2, 2, 2], [1, 3, 4, 5]]), edge_weights=np.array([1e18, 1.0, 2.0, 3.0]))
+    g = Graph.from_edges(np.array([[0, 2, 2, 2], [1, 3, 4, 5]]), edge_weight=np.array([1e18, 1.0, 2.0, 3.0]))
     assert g.cumulative_weights[g.indptr[2] : g.indptr[3]].tolist() == [1.0, 2.0, 4.0, 7.0]
     expected = diffuse(g, [2], length=1, engine="exact").matrix.toarray()
     for engine in ("walks", "stratified"):

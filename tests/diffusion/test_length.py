@@ -40,8 +40,8 @@ def test_on_cora_the_two_conventions_mean_different_depths(data_dir):
 def test_scaling_all_weights_changes_no_length():
     edges, loops = np.array([[0, 1, 2], [1, 2, 3]]), np.arange(4)
     index = np.concatenate([edges, [loops, loops]], axis=1)
-    small = Graph.from_edges(index, edge_weights=np.full(7, 0.01))
-    large = Graph.from_edges(index, edge_weights=np.full(7, 100.0))
+    small = Graph.from_edges(index, edge_weight=np.full(7, 0.01))
+    large = Graph.from_edges(index, edge_weight=np.full(7, 100.0))
     assert np.array_equal(diffusion_lengths(small, loops, 1.3), diffusion_lengths(large, loops, 1.3))
 
 

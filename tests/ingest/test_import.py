@@ -71,7 +71,7 @@ def test_every_kind_of_text_gives_the_same_graph(name, content):
     assert graph.num_nodes == 4
     assert pairs(graph) == both_ways((0, 1), (1, 3))
     assert graph.node_names is None
-    assert graph.edge_weights is None
+    assert graph.edge_weight is None
     assert graph.name.lower() == "edges"
 
 
@@ -109,7 +109,7 @@ def test_a_sparse_matrix_tells_the_number_of_nodes_and_the_weights():
     plain, weighted = import_graph("plain.npz"), import_graph("weighted.npz")
     assert plain.num_nodes == weighted.num_nodes == 6
     assert pairs(plain) == pairs(weighted) == both_ways((0, 1), (1, 3))
-    assert plain.edge_weights is None
+    assert plain.edge_weight is None
     assert weighted.to_scipy()[3, 1] == 2.0
 
 

@@ -26,7 +26,7 @@ def small_graphs():
     return {
         "star": Graph.from_edges(star),
         "mixed": Graph.from_edges(mixed),
-        "weighted": Graph.from_edges(mixed, edge_weights=rng.uniform(0.1, 5, mixed.shape[1])),
+        "weighted": Graph.from_edges(mixed, edge_weight=rng.uniform(0.1, 5, mixed.shape[1])),
         "two islands": Graph.from_edges(np.array([[0, 1, 2, 4], [1, 2, 0, 5]]), num_nodes=7),
     }
 

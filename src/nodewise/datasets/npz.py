@@ -47,7 +47,7 @@ def read_npz(path: str | Path, name: str | None = None) -> Graph:
             None if labels is None else labels.shape[0],
             features,
             labels,
-            edge_weights=weights,
+            edge_weight=weights,
             splits=splits,
             name=name or path.stem,
         )

@@ -37,7 +37,7 @@ class Task(NamedTuple):
     @property
     def arrays(self) -> tuple[AnyArray, ...]:
         """What every kernel takes first."""
-        weights = np.zeros(0, np.float32) if self.graph.edge_weights is None else self.graph.edge_weights
+        weights = np.zeros(0, np.float32) if self.graph.edge_weight is None else self.graph.edge_weight
         weights.flags.writeable = False
         inverse = (1 / self.graph.degrees).astype(np.float32)
         return self.graph.indptr, self.graph.indices, weights, inverse

@@ -78,7 +78,7 @@ def _graph(files: Files, numbering: Numbering, add_missing: bool, name: str) -> 
         nodes,
         rows,
         labels,
-        edge_weights=files.edges.weights,
+        edge_weight=files.edges.weights,
         node_names=numbering.names,
         label_names=label_names,
         name=name,

@@ -49,7 +49,7 @@ def write_store(
             "classes": _num_classes(graph),
         },
         flags={
-            "weighted": graph.edge_weights is not None,
+            "weighted": graph.edge_weight is not None,
             "multilabel": graph.multilabel,
             "sparse_features": sp.issparse(graph.features),
         },
@@ -79,7 +79,7 @@ def _arrays(graph: Graph) -> dict[str, Any]:
     arrays = {
         INDPTR: graph.indptr,
         INDICES: graph.indices,
-        WEIGHTS: graph.edge_weights,
+        WEIGHTS: graph.edge_weight,
         DENSE: None if sp.issparse(features) else features,
         **dict(zip(SPARSE, sparse, strict=True)),
         LABELS: graph.labels,
