@@ -193,3 +193,12 @@ def test_importing_the_package_loads_neither_torch_nor_numba():
 
 def test_every_public_name_is_there():
     assert all(getattr(nw, name) is not None for name in nw.__all__)
+
+
+def test_replacing_features_keeps_what_is_known_of_the_adjacency(weighted_triangle):
+    degrees, running = weighted_triangle.degrees, weighted_triangle.cumulative_weights
+    changed = weighted_triangle.replace(features=np.eye(3))
+    assert changed.degrees is degrees
+    assert changed.cumulative_weights is running
+    doubled = weighted_triangle.replace(edge_weight=2 * weighted_triangle.edge_weight)
+    assert np.array_equal(doubled.degrees, 2 * degrees)

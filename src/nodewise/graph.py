@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     import networkx
     import torch_geometric.data
 
+ADJACENCY_FACTS = ("degrees", "total_degree", "least_degree", "cumulative_weights")  # made once, on first use
+
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Graph:
@@ -174,7 +176,11 @@ class Graph:
             changes["features"] = checked_features(changes["features"], self.num_nodes)
         if "labels" in changes:
             changes["labels"] = checked_labels(changes["labels"], self.num_nodes)
-        return dataclasses.replace(self, **changes)._checked()
+        changed = dataclasses.replace(self, **changes)._checked()
+        if not changes.keys() & {"indptr", "indices", "edge_weight"}:  # what is known of the adjacency stays true
+            known = {name: self.__dict__[name] for name in ADJACENCY_FACTS if name in self.__dict__}
+            changed.__dict__.update(known)
+        return changed
 
     def _checked(self) -> Graph:
         """This graph, if its names and splits fit its nodes and labels."""
@@ -222,6 +228,15 @@ class Graph:
         if self.edge_weight is None:
             return np.diff(self.indptr).astype(np.float64)
         return np.add.reduceat(self.edge_weight.astype(np.float64), self.indptr[:-1])
+
+    @cached_property
+    def total_degree(self) -> float:
+        """The paper's ``2m``."""
+        return float(self.degrees.sum())
+
+    @cached_property
+    def least_degree(self) -> float:
+        return float(self.degrees.min())
 
     @cached_property
     def cumulative_weights(self) -> DoubleArray:

@@ -40,7 +40,7 @@ def read_npz(path: str | Path, name: str | None = None) -> Graph:
         raise InputError(f"{path}: y has shape {labels.shape}; expected one class a node, or a 0/1 matrix of labels")
     weights = next((arrays[key] for key in WEIGHT_KEYS if key in arrays), None)
     splits = {part: arrays[key] for part, key in _SPLITS.items() if key in arrays}
-    features = _features(path, arrays)
+    features = features_in(path, arrays)
     try:
         return Graph.from_edges(
             arrays["edge_index"],
@@ -79,7 +79,8 @@ def read_arrays(path: Path, names: Iterable[str], needed: Iterable[str]) -> dict
     return arrays
 
 
-def _features(path: Path, arrays: Mapping[str, AnyArray]) -> Features | None:
+def features_in(path: Path, arrays: Mapping[str, AnyArray]) -> Features | None:
+    """The features among the arrays of a file, dense or sparse, or None."""
     present = [part for part in _CSR_PARTS if part in arrays]
     if not present:
         return arrays.get("x")

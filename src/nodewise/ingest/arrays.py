@@ -55,15 +55,3 @@ def sparse_matrix(path: Path, arrays: dict[str, AnyArray]) -> Any:
         if hasattr(matrix, "check_format"):
             matrix.check_format(full_check=True)  # indices outside the matrix crash what reads it
         return matrix.tocoo()
-
-
-def csr_from_parts(path: Path, arrays: dict[str, AnyArray], prefix: str) -> Any:
-    """The CSR matrix of ``{prefix}_data``, ``_indices``, ``_indptr`` and ``_shape``."""
-    try:
-        data, indices, indptr = (arrays[f"{prefix}_{part}"] for part in ("data", "indices", "indptr"))
-        rows, columns = (int(length) for length in arrays[f"{prefix}_shape"])
-        matrix = sp.csr_matrix((data, indices, indptr), shape=(rows, columns))
-        matrix.check_format(full_check=True)
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: the parts of the sparse matrix {prefix!r} do not fit ({error})") from error
-    return matrix

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from nodewise._typing import AnyArray, Features, IntArray
 from nodewise.checks import checked_features
+from nodewise.datasets.npz import features_in
 from nodewise.errors import InputError
 from nodewise.ingest import arrays, columns
 from nodewise.ingest.columns import Column
@@ -61,10 +62,9 @@ def rows_of_nodes(file: FeatureFile, node_of_row: IntArray | None, num_nodes: in
 
 def _from_npz(path: Path) -> Any:
     content = arrays.read_npz(path)
-    if "x" in content:
-        return content["x"]
-    if "x_data" in content:
-        return arrays.csr_from_parts(path, content, "x")
+    features = features_in(path, content)
+    if features is not None:
+        return features
     matrix = arrays.sparse_matrix(path, content)
     if matrix is None:
         raise InputError(

@@ -149,7 +149,7 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
         ]
         self.networks_ = torch.nn.ModuleList([network for network, _ in trained])
         self.row_width_ = rows[0].shape[1]
-        self.epochs_ = sum(outcome.epochs for _, outcome in trained)
+        self.epochs_ = sum(epochs for _, epochs in trained)
         self.val_f1_ = None
         if val is not None:
             predicted = self.labels_of_proba(self.proba_of_rows(rows[1]))

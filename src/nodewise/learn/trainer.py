@@ -33,14 +33,6 @@ class Recipe:
     threads: int
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """Epochs run, and the epoch whose weights were kept."""
-
-    epochs: int
-    best_epoch: int
-
-
 Rows = tuple[torch.Tensor, torch.Tensor]
 
 
@@ -53,18 +45,21 @@ def choose_device(device: str) -> torch.device:
     return torch.device("cuda" if device != "cpu" and torch.cuda.is_available() else "cpu")
 
 
-def train(make_head: Callable[[], Head], rows: Rows, val: Rows | None, recipe: Recipe) -> tuple[Head, Outcome]:
-    """A head trained on ``rows``; labels are class numbers, or a 0/1 matrix for several labels a row."""
+def train(make_head: Callable[[], Head], rows: Rows, val: Rows | None, recipe: Recipe) -> tuple[Head, int]:
+    """A head trained on ``rows``, and the epochs that took.
+
+    Labels are class numbers, or a 0/1 matrix for several labels a row.
+    """
     with _seeded(recipe.seed):
         head = make_head().to(rows[0].device)
         step = min(rows[0].shape[0], recipe.batch_size or rows[0].shape[0])
         work = step * sum(weight.numel() for weight in head.parameters())
         with _tuned(recipe.threads if work > WORTH_THREADS else 1):
-            outcome = _run(head, rows, val, recipe)
-    return head.eval(), outcome
+            epochs = _run(head, rows, val, recipe)
+    return head.eval(), epochs
 
 
-def _run(head: Head, rows: Rows, val: Rows | None, recipe: Recipe) -> Outcome:
+def _run(head: Head, rows: Rows, val: Rows | None, recipe: Recipe) -> int:
     optimizer = Adam(head.parameters(), recipe.lr, recipe.weight_decay)
     best, best_epoch, kept, epoch = (-1.0, -math.inf), 0, copy.deepcopy(head.state_dict()), 0
     for epoch in range(1, recipe.epochs + 1):
@@ -81,10 +76,9 @@ def _run(head: Head, rows: Rows, val: Rows | None, recipe: Recipe) -> Outcome:
             kept = {name: value.clone() for name, value in head.state_dict().items()}
         elif epoch - best_epoch >= recipe.patience:
             break
-    if val is None:
-        return Outcome(epoch, epoch)
-    head.load_state_dict(kept)
-    return Outcome(epoch, best_epoch)
+    if val is not None:
+        head.load_state_dict(kept)
+    return epoch
 
 
 def _evaluate(head: Head, rows: Rows) -> tuple[float, float]:
