@@ -400,8 +400,8 @@ def test_a_pickled_array_is_not_loaded(full):
 
 
 def test_a_store_of_a_newer_version_says_who_wrote_it_and_to_upgrade(full):
-    rewrite_manifest(full, lambda content: content.update(format_version=2, written_by="9.1.0", surprise=True))
-    with pytest.raises(StoreError, match=r"store format 2, written by nodewise '9\.1\.0'.*Upgrade nodewise"):
+    rewrite_manifest(full, lambda content: content.update(format_version=3, written_by="9.1.0", surprise=True))
+    with pytest.raises(StoreError, match=r"store format 3, written by nodewise '9\.1\.0'.*Upgrade nodewise"):
         open_store(full)
 
 

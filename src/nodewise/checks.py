@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from nodewise._typing import AnyArray, DoubleArray, Features, IntArray
 from nodewise.errors import InputError
+from nodewise.features import Quantized
 
 UNKNOWN = -1  # the label of a node whose label is not known
 
@@ -42,9 +43,13 @@ def checked_seed(seed: int) -> int:
 
 
 def checked_features(features: Any, num_nodes: int) -> Features | None:
-    """Features as float32 (or float16) rows, dense or CSR; every value finite, one row a node."""
+    """Features as float32 (float16, int8) rows, dense or CSR; every value finite, one row a node."""
     if features is None:
         return None
+    if isinstance(features, Quantized):
+        if features.shape[0] != num_nodes:
+            raise InputError(f"features: {features.shape[0]:,} rows for {num_nodes:,} nodes; expected one row a node")
+        return features
     if sp.issparse(features):
         features = sp.csr_matrix(features, dtype=np.float32)
         if not features.has_canonical_format:

@@ -23,6 +23,7 @@ from nodewise.checks import (
     implied_num_nodes,
 )
 from nodewise.errors import InputError
+from nodewise.features import Quantized
 
 if TYPE_CHECKING:
     import networkx
@@ -178,9 +179,12 @@ class Graph:
             changes["labels"] = checked_labels(changes["labels"], self.num_nodes)
         changed = dataclasses.replace(self, **changes)._checked()
         if not changes.keys() & {"indptr", "indices", "edge_weight"}:  # what is known of the adjacency stays true
-            known = {name: self.__dict__[name] for name in ADJACENCY_FACTS if name in self.__dict__}
-            changed.__dict__.update(known)
+            changed.know(**{name: self.__dict__[name] for name in ADJACENCY_FACTS if name in self.__dict__})
         return changed
+
+    def know(self, **facts: Any) -> None:
+        """Keep what is known of the adjacency already, so that it is not computed on first use."""
+        self.__dict__.update(facts)
 
     def _checked(self) -> Graph:
         """This graph, if its names and splits fit its nodes and labels."""
@@ -199,7 +203,7 @@ class Graph:
             indptr=adj.indptr,
             indices=adj.indices,
             edge_weight=adj.weights,
-            features=None if self.features is None else self.features[nodes],
+            features=_rows(self.features, nodes),
             labels=None if self.labels is None else self.labels[nodes],
             node_names=None if self.node_names is None else [self.node_names[i] for i in nodes],
             splits={},
@@ -229,14 +233,28 @@ class Graph:
             return np.diff(self.indptr).astype(np.float64)
         return np.add.reduceat(self.edge_weight.astype(np.float64), self.indptr[:-1])
 
+    def degrees_of(self, nodes: IntArray) -> DoubleArray:
+        """``d_u`` of some nodes, without a look at the others."""
+        if "degrees" in self.__dict__:
+            return self.degrees[nodes]
+        first, last = self.indptr[nodes], self.indptr[nodes + 1]
+        if self.edge_weight is None:
+            return np.asarray(last - first, np.float64)
+        rows = zip(first.tolist(), last.tolist(), strict=True)
+        return np.array([self.edge_weight[a:b].sum(dtype=np.float64) for a, b in rows])
+
     @cached_property
     def total_degree(self) -> float:
         """The paper's ``2m``."""
-        return float(self.degrees.sum())
+        return float(self.num_entries if self.edge_weight is None else self.degrees.sum())
 
     @cached_property
     def least_degree(self) -> float:
-        return float(self.degrees.min())
+        if self.edge_weight is not None:
+            return float(self.degrees.min())
+        step = 1 << 20  # of a graph larger than memory, a part at a time
+        starts = range(0, self.num_nodes, step)
+        return float(min(int(np.diff(self.indptr[i : i + step + 1]).min()) for i in starts))
 
     @cached_property
     def cumulative_weights(self) -> DoubleArray:
@@ -269,6 +287,12 @@ class Graph:
         if self.labels is not None:
             parts.append(f"labels={self.labels.shape[1]} per node" if self.multilabel else "labels")
         return f"Graph({', '.join(parts)})"
+
+
+def _rows(features: Features | None, nodes: IntArray) -> Features | None:
+    if features is None:
+        return None
+    return features.take(nodes) if isinstance(features, Quantized) else features[nodes]
 
 
 def _frozen(array: DoubleArray) -> DoubleArray:

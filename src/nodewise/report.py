@@ -38,7 +38,7 @@ def describe(graph: Graph, tau: float, targets: int = 1640, **params: Any) -> di
         "tau": tau,
         "lengths": lengths,
     }
-    plan = plan_diffusion(graph, chosen, tau=tau, **params)
+    plan = plan_diffusion(graph, chosen, tau=tau, **params).plan
     report["plan"] = {"targets": chosen.size, "engine": plan.engine, "reason": plan.reason}
     return report
 

@@ -2,20 +2,27 @@
 
 The entries of a tile of targets are put in order of node ranges, and the features are read once in that order while
 the tile's sums stay in cache. Against reading each target's rows one by one this trades random reads of the feature
-matrix for one pass over it. The ranges depend on the graph alone, so a target's sum is the same, bit for bit, in any
-company.
+matrix for one pass over it.
+
+Features in memory are *gathered*: each thread takes tile after tile. Features in a file larger than memory are
+*streamed*: all targets at once, so that the file is read once, front to back, in blocks of whole ranges. The ranges
+depend on the graph alone, so a target's sum is the same, bit for bit, in any company and either way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from nodewise._typing import AnyArray, Features, FloatArray
+from nodewise._typing import AnyArray, Features, FloatArray, IntArray
 from nodewise.diffusion.kernels import sums as kernels
 from nodewise.diffusion.walks import Weights
+from nodewise.features import NORMS, Quantized
+from nodewise.pagecache import BLOCK_BYTES, RowBlocks
 from nodewise.parallel import map_chunks
 
 RANGES = 1 << 12  # of nodes; more write streams than this thrash the TLB
@@ -23,46 +30,117 @@ SUMS_BYTES = 1 << 20  # a tile's sums, to stay in a core's L2
 TILE_ENTRIES = 1 << 24  # a tile's ordered entries take 12 bytes each
 
 
-def weighted_sum(weights: Weights, features: Features, threads: int) -> FloatArray:
-    """float32 ``(targets, num_features)``."""
+class Ordered(NamedTuple):
+    """The entries of some targets by node range: range ``r`` is ``starts[r]`` to ``starts[r + 1]``."""
+
+    starts: IntArray
+    targets: AnyArray
+    nodes: AnyArray
+    weights: AnyArray
+
+
+def weighted_sum(
+    weights: Weights, features: Features, threads: int, norm: str = "none", stream: bool = False
+) -> FloatArray:
+    """float32 ``(targets, num_features)``.
+
+    ``norm`` scales each row of features first. ``stream`` reads features that lie in a file from front to back.
+    """
     out = np.zeros((weights.indptr.size - 1, features.shape[1]), np.float32)
     if sp.issparse(features):
-        _add_sparse(weights, features, out, threads)
+        _add_sparse(weights, features, NORMS.index(norm), out, threads)
+    elif isinstance(features, Quantized):
+        steps = np.stack([features.scale, features.offset])
+        _add_dense(weights, _Rows(features.codes, steps, NORMS.index(norm)), out, threads, stream)
     else:
-        _add_dense(weights, features, out, threads)
+        _add_dense(weights, _Rows(features, np.zeros((2, 0), np.float32), NORMS.index(norm)), out, threads, stream)
     return out
 
 
-def _add_dense(weights: Weights, features: AnyArray, out: FloatArray, threads: int) -> None:
-    num_nodes, width = features.shape
-    shift = max(0, int(num_nodes - 1).bit_length() - RANGES.bit_length() + 1)
-    rows, add = _readable(features)
+class _Rows(NamedTuple):
+    """Dense features as the kernel takes them."""
+
+    numbers: AnyArray
+    steps: FloatArray
+    norm: int
+
+
+def _add_dense(weights: Weights, rows: _Rows, out: FloatArray, threads: int, stream: bool) -> None:
+    shift = max(0, int(rows.numbers.shape[0] - 1).bit_length() - RANGES.bit_length() + 1)
+    (_stream if stream else _gather)(weights, rows, shift, out, threads)
+
+
+def _gather(weights: Weights, rows: _Rows, shift: int, out: FloatArray, threads: int) -> None:
+    numbers = _readable(rows.numbers)
 
     def work(tile: tuple[int, int]) -> None:
-        first, last = tile
-        size = int(weights.indptr[last] - weights.indptr[first])
-        by_target, by_node = np.empty(size, np.int32), np.empty(size, weights.nodes.dtype)
-        by_weight, places = np.empty(size, np.float32), np.zeros(RANGES, np.int64)
-        kernels.deal_entries(
-            weights.indptr, first, last, weights.nodes, weights.values, shift, places, by_target, by_node, by_weight
-        )
-        add(rows, by_target, by_node, by_weight, size, out)
+        mine = _ordered(weights, tile, shift)
+        entries = (mine.targets, mine.nodes, mine.weights)
+        kernels.add_rows(numbers, 0, rows.steps, rows.norm, *entries, 0, mine.nodes.size, out)
 
-    map_chunks(work, _tiles(weights, width, threads), threads)
+    map_chunks(work, _tiles(weights, out.shape[1], threads), threads)
 
 
-def _readable(features: AnyArray) -> tuple[AnyArray, Callable[..., None]]:
-    """The features as the kernels take them, and the kernel that does."""
+def _stream(weights: Weights, rows: _Rows, shift: int, out: FloatArray, threads: int) -> None:
+    """Each thread has targets of its own, and adds what a block holds for them before the next block comes."""
+    cuts = np.searchsorted(weights.indptr, np.linspace(0, weights.indptr[-1], threads + 1)).tolist()
+    cuts[0], cuts[-1] = 0, weights.indptr.size - 1
+    parts = [(a, b) for a, b in itertools.pairwise(cuts) if a < b]
+    ordered = map_chunks(lambda part: _ordered(weights, part, shift), parts, threads)
+    used = np.flatnonzero(sum((np.diff(mine.starts) for mine in ordered), np.zeros(RANGES, np.int64)))
+    row_bytes = rows.numbers.itemsize * rows.numbers.shape[1]
+    blocks = _blocks(used, max(1, (BLOCK_BYTES >> shift) // max(1, row_bytes)))
+    spans = [(first << shift, min((last + 1) << shift, rows.numbers.shape[0])) for first, last in blocks]
+    with ThreadPoolExecutor(threads) as pool:
+        for block, span, read in zip(blocks, spans, RowBlocks(rows.numbers, spans), strict=True):
+            mine = rows._replace(numbers=_readable(read))
+            done = [pool.submit(_add_block, mine, span[0], block, part, out) for part in ordered]
+            for part in done:
+                part.result()
+
+
+def _add_block(rows: _Rows, start: int, ranges: tuple[int, int], mine: Ordered, out: FloatArray) -> None:
+    low, high = mine.starts[ranges[0]], mine.starts[ranges[1] + 1]
+    entries = (mine.targets, mine.nodes, mine.weights)
+    kernels.add_rows(rows.numbers, start, rows.steps, rows.norm, *entries, low, high, out)
+
+
+def _ordered(weights: Weights, targets: tuple[int, int], shift: int) -> Ordered:
+    first, last = targets
+    size = int(weights.indptr[last] - weights.indptr[first])
+    made = Ordered(
+        np.zeros(RANGES + 1, np.int64),
+        np.empty(size, np.int32),
+        np.empty(size, weights.nodes.dtype),
+        np.empty(size, np.float32),
+    )
+    kernels.deal_entries(weights.indptr, first, last, weights.nodes, weights.values, shift, *made)
+    return made
+
+
+def _blocks(used: IntArray, most: int) -> list[tuple[int, int]]:
+    """Runs of at most ``most`` ranges, first and last, that together hold all ``used`` ones."""
+    blocks: list[tuple[int, int]] = []
+    for r in used.tolist():
+        if blocks and r == blocks[-1][1] + 1 and r - blocks[-1][0] < most:
+            blocks[-1] = (blocks[-1][0], r)
+        else:
+            blocks.append((r, r))
+    return blocks
+
+
+def _readable(features: AnyArray) -> AnyArray:
+    """The features as the kernels take them: read-only, float16 by its bits."""
     rows = np.asarray(features).view()
     rows.flags.writeable = False
-    return (rows.view(np.uint16), kernels.add_half_rows) if rows.dtype == np.float16 else (rows, kernels.add_rows)
+    return rows.view(np.uint16) if rows.dtype == np.float16 else rows
 
 
-def _add_sparse(weights: Weights, features: sp.csr_matrix, out: FloatArray, threads: int) -> None:
+def _add_sparse(weights: Weights, features: sp.csr_matrix, norm: int, out: FloatArray, threads: int) -> None:
+    matrix = (features.indptr, features.indices, features.data, norm)
+
     def work(tile: tuple[int, int]) -> None:
-        kernels.add_sparse_rows(
-            features.indptr, features.indices, features.data, weights.indptr, *tile, weights.nodes, weights.values, out
-        )
+        kernels.add_sparse_rows(*matrix, weights.indptr, *tile, weights.nodes, weights.values, out)
 
     map_chunks(work, _tiles(weights, features.shape[1], threads), threads)
 

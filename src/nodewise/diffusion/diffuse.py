@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -10,25 +12,28 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from nodewise._typing import AnyArray, DoubleArray, Features, FloatArray, IntArray
+from nodewise._typing import AnyArray, Features, FloatArray, IntArray
 from nodewise.checks import checked_features, checked_nodes, checked_seed
 from nodewise.diffusion import exact
 from nodewise.diffusion.aggregate import weighted_sum
 from nodewise.diffusion.ghd import MOST_HOPS, ghd, last_hop
 from nodewise.diffusion.length import Convention, diffusion_lengths
-from nodewise.diffusion.plan import Plan, exact_side, make_plan
+from nodewise.diffusion.plan import Plan, bring_in, exact_side, make_plan, reads_in_order
 from nodewise.diffusion.walks import (
     MASSES,
     Mass,
     Sampling,
     Weights,
     first_k_neighbours,
+    most_visited,
     number_of_walks,
     stratify,
     walk,
 )
 from nodewise.errors import InputError
+from nodewise.features import check_norm, row_scales
 from nodewise.graph import Graph
+from nodewise.memory import memory_budget
 from nodewise.parallel import thread_count
 
 Engine = Literal["auto", "exact", "walks", "stratified"]
@@ -53,27 +58,33 @@ class Params:
     delta: float = 0.01
     seed: int = 0
     threads: int | None = None
+    memory: int | str | None = None
 
 
 class Diffusion:
     """The weights that each target gives to its neighbours, and what they make of features.
 
     ``nodes``, ``lengths`` (hops a target may go), ``walks`` (walks made for it, 0 where none were needed), ``engine``,
-    ``plan`` (what was chosen and why), ``seconds`` (spent so far, features included).
+    ``plan`` (what was chosen and why), ``phases`` (seconds spent so far, by what they were spent on).
     """
 
     def __init__(
-        self, graph: Graph, nodes: IntArray, lengths: IntArray, hops: DoubleArray, plan: Plan, threads: int
+        self, graph: Graph, nodes: IntArray, lengths: IntArray, plan: Plan, how: Sampling, memory: int
     ) -> None:
         self.graph = graph
         self.nodes = nodes
         self.lengths = lengths
         self.plan = plan
         self.walks = np.zeros(nodes.size, np.int64)
-        self.seconds = 0.0
-        self._hops = hops
-        self._threads = threads
+        self.phases: dict[str, float] = {}
+        self._how = how
+        self._memory = memory
         self._weights: Weights | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Spent so far, features included."""
+        return sum(self.phases.values())
 
     @property
     def engine(self) -> str:
@@ -83,43 +94,69 @@ class Diffusion:
     def matrix(self) -> sp.csr_matrix:
         """The weights as CSR ``(len(nodes), num_nodes)``; the exact engine makes them on first use."""
         if self._weights is None:
-            started = time.perf_counter()
-            self._weights = exact.weights(self._task)
-            self.seconds += time.perf_counter() - started
+            with self._timed("hops"):
+                self._weights = exact.weights(self._task())
         indptr, nodes, values = self._weights
         shape = (self.nodes.size, self.graph.num_nodes)
         matrix = sp.csr_matrix((values.copy(), nodes.astype(np.int64), indptr), shape=shape)
         matrix.sort_indices()  # in place, hence the copy
         return matrix
 
-    def apply(self, features: Features) -> FloatArray:
-        """``sum over v of weight(u, v) * features[v]`` for each target ``u``: float32 rows."""
+    def apply(self, features: Features, norm: str = "none") -> FloatArray:
+        """``sum over v of weight(u, v) * features[v]`` for each target ``u``: float32 rows.
+
+        ``norm`` ("l1", "l2") scales each row of the features first.
+        """
         if features is not self.graph.features:  # which were checked when the graph was made
             features = checked_features(features, self.graph.num_nodes)
-        started = time.perf_counter()
-        if self._weights is not None:
-            rows = weighted_sum(self._weights, features, self._threads)
-        else:
-            over = exact_side(self.graph, self._reach, features)
-            compute = exact.by_features if over == "features" else exact.by_targets
-            rows = compute(self._task, features)
-        self.seconds += time.perf_counter() - started
-        return rows
+        check_norm(norm)
+        if self._weights is None:
+            if exact_side(self.graph, self._reach, features, self._memory) == "features":
+                return self.apply_columns(features, norm)
+            with self._timed("hops"):
+                return exact.by_targets(self._task(features, norm), features)
+        with self._timed("sums"):
+            stream = reads_in_order(features, self._weights.nodes.size)
+            return weighted_sum(self._weights, features, self._how.threads, norm, stream)
+
+    def apply_columns(self, features: Features, norm: str = "none", columns: slice | None = None) -> FloatArray:
+        """As :meth:`apply` for some columns alone, by the exact engine, which propagates the features themselves."""
+        with self._timed("hops"):
+            return exact.by_features(self._task(features, norm), features, columns)
+
+    def blocks(self, features: Features) -> list[slice] | None:
+        """The blocks of columns in which the exact engine propagates ``features``; None where it does not."""
+        if self.engine != "exact" or exact_side(self.graph, self._reach, features, self._memory) == "targets":
+            return None
+        return exact.column_blocks(self._task(), features.shape[1])
+
+    @property
+    def most_neighbours(self) -> int:
+        """The most nodes that the weights of one target can name."""
+        return most_visited(self.graph, int(self._reach.max(initial=0)), self._how)
 
     @property
     def _reach(self) -> IntArray:
         """Lengths, less the hops whose weight is negligible."""
-        return np.minimum(self.lengths, self._hops.size - 1)
+        return np.minimum(self.lengths, self._how.hops.size - 1)
 
-    @property
-    def _task(self) -> exact.Task:
-        return exact.Task(self.graph, self.nodes, self._reach, self._hops, self._threads)
+    def _task(self, features: Features = None, norm: str = "none") -> exact.Task:
+        scales = row_scales(features, norm)
+        how = self._how
+        return exact.Task(self.graph, self.nodes, self._reach, how.hops, how.threads, self._memory, scales)
 
-    def _sample(self, how: Sampling) -> None:
+    def _sample(self) -> None:
+        with self._timed("reading"):
+            bring_in(self.graph, self.nodes.size, self._reach, self._how)
+        with self._timed("walks"):
+            sampler = walk if self.engine == "walks" else stratify
+            self._weights, self.walks, _ = sampler(self.graph, self.nodes, self._reach, self._how)
+
+    @contextmanager
+    def _timed(self, phase: str) -> Iterator[None]:
         started = time.perf_counter()
-        sampler = walk if self.engine == "walks" else stratify
-        self._weights, self.walks, _ = sampler(self.graph, self.nodes, self._reach, how)
-        self.seconds += time.perf_counter() - started
+        yield
+        self.phases[phase] = self.phases.get(phase, 0.0) + time.perf_counter() - started
 
     def __repr__(self) -> str:
         return f"Diffusion({self.nodes.size:,} targets, engine={self.engine!r}, {self.seconds:.3f} s)"
@@ -142,6 +179,7 @@ def diffuse(
     delta: float = 0.01,
     seed: int = 0,
     threads: int | None = None,
+    memory: int | str | None = None,
 ) -> Diffusion:
     """Diffuse from each of ``nodes``, to a depth of its own.
 
@@ -151,6 +189,7 @@ def diffuse(
     noise), ``auto`` (the cheapest; ``.plan`` says why). ``first_k=False`` drops the bound of ``1/epsilon^2``
     neighbours. ``mass`` says what a target's weights sum to when that bound stops the walks: ``"theta"`` as published,
     ``"walks"`` keeps the sum, ``"reference"`` adds the node's own ``U(0)`` whole, as the published program does.
+    ``memory`` ("4GB", or bytes; by default a quarter of what is available) bounds the exact engine's blocks.
 
     The same seed gives a node the same weights, whatever the threads and whichever nodes are asked for beside it: bit
     for bit when sampled, to float32's rounding when exact. ``auto`` may choose another engine for another number of
@@ -162,20 +201,20 @@ def diffuse(
     array([[0.5625, 0.0625, 0.0625, 0.0625]], dtype=float32)
     """
     params = Params(
-        omega, rho, tau, epsilon, engine, convention, mass, length, first_k, eta, delta, seed, threads
+        omega, rho, tau, epsilon, engine, convention, mass, length, first_k, eta, delta, seed, threads, memory
     )  # fmt: skip
-    result, how = _planned(graph, nodes, params)
+    result = _planned(graph, nodes, params)
     if result.engine != "exact":
-        result._sample(how)
+        result._sample()
     return result
 
 
-def plan_diffusion(graph: Graph, nodes: AnyArray, **params: Any) -> Plan:
-    """What :func:`diffuse` with the same arguments would choose, without doing it."""
-    return _planned(graph, nodes, Params(**params))[0].plan
+def plan_diffusion(graph: Graph, nodes: AnyArray, **params: Any) -> Diffusion:
+    """What :func:`diffuse` with the same arguments would do, not done yet."""
+    return _planned(graph, nodes, Params(**params))
 
 
-def _planned(graph: Graph, nodes: AnyArray, params: Params) -> tuple[Diffusion, Sampling]:
+def _planned(graph: Graph, nodes: AnyArray, params: Params) -> Diffusion:
     """The user's arguments, checked and turned into what the engines take."""
     _check_choice("engine", params.engine, ENGINES)
     _check_choice("mass", params.mass, MASSES)
@@ -189,11 +228,12 @@ def _planned(graph: Graph, nodes: AnyArray, params: Params) -> tuple[Diffusion, 
         seed=checked_seed(params.seed),
         threads=thread_count(params.threads),
     )
+    memory = memory_budget(params.memory)
     started = time.perf_counter()
-    plan = make_plan(graph, nodes, np.minimum(lengths, how.hops.size - 1), how, params.engine)
-    result = Diffusion(graph, nodes, lengths, how.hops, plan, how.threads)
-    result.seconds = time.perf_counter() - started
-    return result, how
+    plan = make_plan(graph, nodes, np.minimum(lengths, how.hops.size - 1), how, params.engine, memory)
+    result = Diffusion(graph, nodes, lengths, plan, how, memory)
+    result.phases["plan"] = time.perf_counter() - started
+    return result
 
 
 def _lengths(graph: Graph, nodes: IntArray, params: Params) -> IntArray:

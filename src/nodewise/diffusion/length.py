@@ -40,7 +40,7 @@ def diffusion_lengths(graph: Graph, nodes: AnyArray, tau: float, convention: Con
     log_lambda = math.log(math.sqrt(times * graph.num_entries / graph.num_nodes))
     if graph.num_edges == 0:
         return np.zeros(nodes.size, np.int64)  # loops only: there is nowhere to go
-    spread = times * graph.total_degree / np.sqrt(graph.least_degree * graph.degrees[nodes])
+    spread = times * graph.total_degree / np.sqrt(graph.least_degree * graph.degrees_of(nodes))
     exact = tau * np.log(spread) / log_lambda
     exact = np.minimum(exact, MOST_HOPS)
     return np.asarray(np.floor(exact) if convention == "reference" else np.ceil(exact), np.int64)
@@ -59,7 +59,7 @@ def tau_distance(graph: Graph, nodes: AnyArray, tau: float) -> IntArray:
     second = second_eigenvalue(graph)
     if second > 1 - 1e-13:
         raise InputError("the graph is all but disconnected (lambda = 1): no length reaches the stationary state")
-    share = tau * np.sqrt(graph.least_degree * graph.degrees[nodes]) / graph.total_degree
+    share = tau * np.sqrt(graph.least_degree * graph.degrees_of(nodes)) / graph.total_degree
     if second < 1e-12:  # one step reaches the stationary state
         return np.asarray(share < 1, np.int64)
     return np.asarray(np.maximum(0, np.ceil(np.log(share) / math.log(second))), np.int64)

@@ -3,7 +3,8 @@
 A cost is a count of work times nanoseconds a unit, measured on an ordinary two-core machine; how good the choices are,
 ``benchmarks/diffusion.py`` shows. Only counts decide, never a clock, so the same call makes the same choice every time.
 What sampling costs depends on how soon walkers meet and how soon first-K stops them: a pilot of a few targets counts
-that.
+that. Of arrays that lie in files, what is not in memory costs the disk's time: pages where it is touched at random,
+bytes where it is read front to back.
 """
 
 from __future__ import annotations
@@ -15,10 +16,15 @@ from typing import Literal
 import numpy as np
 import scipy.sparse as sp
 
-from nodewise._typing import Features, IntArray
+from nodewise._typing import AnyArray, Features, IntArray
+from nodewise.diffusion import exact
 from nodewise.diffusion.walks import Sampling, stratify, walk
+from nodewise.features import Quantized
 from nodewise.graph import Graph
+from nodewise.memory import available_memory
+from nodewise.pagecache import PAGE, preload, resident_share
 
+ENTRY_BYTES = 32  # a neighbour's weight as it is found, joined with others and put in order
 PILOT = 4  # targets whose sampling is counted before deciding
 
 # Nanoseconds on one core.
@@ -28,6 +34,7 @@ HOP, HOP_FAR = 0.25, 0.1  # a number of an exact hop, and what each doubling bey
 WEIGH = 2.5  # a target's weight for one node, made and scaled
 SPARSE_ROW, SPARSE_PRODUCT = 2.3, 0.8  # a non-zero of a feature row, gathered for a target or multiplied in a block
 DENSE_ENTRY, DENSE_ROW, DENSE_PRODUCT = 15.0, 0.2, 0.05  # a neighbour; a number of its row, gathered or multiplied
+DISK_BYTE, DISK_PAGE = 0.6, 40_000.0  # a byte of a file read front to back, a page touched at random
 
 
 @dataclass(frozen=True)
@@ -42,43 +49,91 @@ class Plan:
         return f"{self.engine}: {self.reason}"
 
 
-def make_plan(graph: Graph, nodes: IntArray, reach: IntArray, how: Sampling, engine: str) -> Plan:
+def make_plan(graph: Graph, nodes: IntArray, reach: IntArray, how: Sampling, engine: str, memory: int) -> Plan:
     """The engine asked for, or the cheapest for ``nodes`` and the graph's own features."""
     if engine != "auto":
         return Plan(engine, "asked for")
-    exact = min(_exact_nanoseconds(graph, reach, graph.features).values())
+    propagating = min(_exact_nanoseconds(graph, reach, graph.features, memory, how.threads).values())
     pilot = 2.0 * PILOT * how.theta * float(reach.max(initial=0)) * _step_nanoseconds(graph)
-    if exact <= pilot:
-        return Plan("exact", "cheaper than to find out what sampling would cost", {"exact": _seconds(exact, how)})
-    costs = {"exact": exact, **_sampling_nanoseconds(graph, nodes, reach, how)}
+    if propagating <= pilot:
+        return Plan("exact", "cheaper than to find out what sampling would cost", {"exact": _seconds(propagating, how)})
+    bring_in(graph, nodes.size, reach, how)  # or the pilot waits for the disk at every step
+    costs = {"exact": propagating, **_sampling_nanoseconds(graph, nodes, reach, how, memory)}
     seconds = {name: _seconds(cost, how) for name, cost in costs.items()}
     best = min(seconds, key=lambda name: seconds[name])
     others = ", ".join(f"{name} {value:.3g} s" for name, value in seconds.items() if name != best)
     return Plan(best, f"expected to take {seconds[best]:.3g} s ({others})", seconds)
 
 
-def exact_side(graph: Graph, reach: IntArray, features: Features) -> Literal["features", "targets"]:
+def exact_side(graph: Graph, reach: IntArray, features: Features, memory: int) -> Literal["features", "targets"]:
     """Whether the exact engine propagates the features or the targets."""
-    costs = _exact_nanoseconds(graph, reach, features)
+    costs = _exact_nanoseconds(graph, reach, features, memory, 1)
     return "features" if costs["features"] <= costs["targets"] else "targets"
 
 
-def _exact_nanoseconds(graph: Graph, reach: IntArray, features: Features | None) -> dict[str, float]:
-    """What the exact hops cost over the features and over the targets."""
+def reads_in_order(features: Features, entries: int) -> bool:
+    """Whether features in a file are better read once from front to back than where ``entries`` touch them."""
+    stored = _stored(features)
+    return stored is not None and _in_order(stored) < _at_random(stored, entries)
+
+
+def bring_in(graph: Graph, targets: int, reach: IntArray, how: Sampling) -> None:
+    """Read an adjacency that lies in a file into memory, where that is cheaper than to walk on the disk."""
+    longest = float(reach.max(initial=0))
+    steps = targets * min(how.theta * longest, 3.0 * how.first_k + longest)
+    for array in (graph.indptr, graph.indices):
+        if _in_order(array) < _at_random(array, steps) and array.nbytes < available_memory():
+            preload(array)
+
+
+def _stored(features: Features) -> AnyArray | None:
+    """The array that dense features lie in."""
+    if features is None or sp.issparse(features):
+        return None
+    return features.codes if isinstance(features, Quantized) else features
+
+
+def _in_order(array: AnyArray) -> float:
+    """Nanoseconds to read what is not in memory of an array, front to back."""
+    return (1.0 - resident_share(array)) * array.nbytes * DISK_BYTE
+
+
+def _at_random(array: AnyArray, touches: float) -> float:
+    """Nanoseconds that the disk takes for so many touches anywhere in an array; each page is read once at most."""
+    return (1.0 - resident_share(array)) * min(touches, array.nbytes / PAGE) * DISK_PAGE
+
+
+def _exact_nanoseconds(
+    graph: Graph, reach: IntArray, features: Features | None, memory: int, threads: int
+) -> dict[str, float]:
+    """What the exact hops cost over the features and over the targets, on one core; the disk is as fast for many."""
     hops, targets = float(reach.max(initial=0)), float(reach.size)
     block = 512 * graph.num_nodes  # 64 columns, twice
     hop = hops * graph.num_entries * (HOP + HOP_FAR * math.log2(1 + block / 2**23))
     over_targets = targets * (hop + WEIGH * graph.num_nodes)
+    passes = hops * threads * _in_order(graph.indices)
+    stored = _stored(features)
+    reading = 0.0 if stored is None else threads * _in_order(stored)
+    over_targets += _blocks(graph, targets, memory) * (passes + reading)
     if features is None:
         return {"targets": over_targets}
     if sp.issparse(features):
         product = SPARSE_PRODUCT * float(features.nnz)
     else:
         product = DENSE_PRODUCT * float(features.size)
-    return {"features": hop * float(features.shape[1]), "targets": over_targets + targets * product}
+    width = float(features.shape[1])
+    over_features = hop * width + _blocks(graph, width, memory) * (passes + reading)
+    return {"features": over_features, "targets": over_targets + targets * product}
 
 
-def _sampling_nanoseconds(graph: Graph, nodes: IntArray, reach: IntArray, how: Sampling) -> dict[str, float]:
+def _blocks(graph: Graph, columns: float, memory: int) -> float:
+    """How often a hop reads the adjacency: once for each block of columns that fits the memory."""
+    return math.ceil(columns * exact.COLUMN_BYTES * graph.num_nodes / max(1, memory))
+
+
+def _sampling_nanoseconds(
+    graph: Graph, nodes: IntArray, reach: IntArray, how: Sampling, memory: int
+) -> dict[str, float]:
     """What ``walks`` and ``stratified`` would cost, from a pilot of evenly chosen targets."""
     chosen = np.unique(np.linspace(0, nodes.size - 1, min(PILOT, nodes.size)).astype(np.int64))
     entry = 0.0 if graph.features is None else _entry_nanoseconds(graph.features)
@@ -87,8 +142,17 @@ def _sampling_nanoseconds(graph: Graph, nodes: IntArray, reach: IntArray, how: S
     for name, sampler, factor in (("walks", walk, 1.0), ("stratified", stratify, TOGETHER)):
         weights, _, steps = sampler(graph, nodes[chosen], reach[chosen], how)
         stepping = factor * float(steps.sum()) * _step_nanoseconds(graph)
-        costs[name] = share * (stepping + weights.nodes.size * entry)
+        entries = share * weights.nodes.size
+        passes = math.ceil(entries * ENTRY_BYTES / max(1, memory))
+        disk = _disk_nanoseconds(graph.features, entries, passes)
+        costs[name] = share * stepping + entries * entry + disk * how.threads
     return costs
+
+
+def _disk_nanoseconds(features: Features | None, entries: float, passes: int) -> float:
+    """Reading features that lie in a file: front to back for each group of targets, or where entries touch them."""
+    stored = _stored(features)
+    return 0.0 if stored is None else min(passes * _in_order(stored), _at_random(stored, entries))
 
 
 def _step_nanoseconds(graph: Graph) -> float:

@@ -92,12 +92,12 @@ def check_epsilon(epsilon: float) -> None:
 def walk(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) -> Sampled:
     """``theta`` independent walks a target, fewer where first-K stops them (Algorithm 2, to the letter)."""
     longest = int(lengths.max(initial=0))
-    most = _most_visited(graph, longest, how, max(how.first_k - 1, 1) + longest)
+    most = most_visited(graph, longest, how)
     mass = MASSES.index(how.mass)
 
     def scratch() -> Callable[..., int]:
         keys, values, used = _table(graph, most)
-        path = np.empty(kernels.BATCH * max(longest, 1), graph.indices.dtype)
+        path = np.empty(kernels.BATCH * max(longest, 1), node_dtype(graph))
         edge = np.empty(kernels.BATCH, np.int64)
 
         def run(chunk: IntArray, reach: IntArray, nodes: AnyArray, weights: AnyArray, counts: _Counts) -> int:
@@ -113,7 +113,7 @@ def walk(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) -> S
 
 def stratify(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) -> Sampled:
     """``theta`` walkers a target that move together; of the nodes they visit the K heaviest are kept."""
-    most = _most_visited(graph, int(lengths.max(initial=0)), how, None)
+    most = most_visited(graph, int(lengths.max(initial=0)), how, stops=False)
 
     def scratch() -> Callable[..., int]:
         keys, values, used = _table(graph, most)
@@ -136,15 +136,23 @@ def stratify(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) 
     return _sample(graph, targets, lengths, how.threads, scratch, min(most, how.first_k))
 
 
-def _most_visited(graph: Graph, longest: int, how: Sampling, stopped: int | None) -> int:
-    """The most nodes that one target can visit: this, not the graph's size, sets the scratch memory."""
+def most_visited(graph: Graph, longest: int, how: Sampling, stops: bool = True) -> int:
+    """The most nodes that one target can visit: this, not the graph's size, sets the scratch memory.
+
+    Walks stop at first-K; walkers that move together do not, and the heaviest are kept.
+    """
     most = min(graph.num_nodes, how.theta * longest + 1)
-    return most if stopped is None else min(most, stopped)
+    return min(most, max(how.first_k - 1, 1) + longest) if stops else most
 
 
 def _table(graph: Graph, most: int) -> tuple[AnyArray, DoubleArray, AnyArray]:
     size = 1 << max(4, int(2 * most - 1).bit_length())
-    return np.zeros(size, graph.indices.dtype), np.zeros(size), np.empty(most + 1, np.int32)
+    return np.zeros(size, node_dtype(graph)), np.zeros(size), np.empty(most + 1, np.int32)
+
+
+def node_dtype(graph: Graph) -> type[np.uint32] | type[np.int64]:
+    """What the kernels count nodes in: 32 bits where they are enough, else signed, which mixes with other numbers."""
+    return np.uint32 if graph.indices.dtype == np.uint32 else np.int64
 
 
 def _sample(
@@ -163,7 +171,7 @@ def _sample(
 
     def work(_: int) -> None:
         run = scratch()
-        nodes, weights = np.empty(CHUNK * most, graph.indices.dtype), np.empty(CHUNK * most, np.float32)
+        nodes, weights = np.empty(CHUNK * most, node_dtype(graph)), np.empty(CHUNK * most, np.float32)
         while (chunk := next(turn)) < len(chunks) and not stopped.is_set():
             part = slice(chunks[chunk], chunks[chunk] + CHUNK)
             total = run(targets[part], lengths[part], nodes, weights, _Counts(*(c[part] for c in counts)))
@@ -174,6 +182,6 @@ def _sample(
     finally:
         stopped.set()  # after an error or an interrupt no thread takes another chunk
     indptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts.sizes)))
-    nodes = np.concatenate([np.empty(0, graph.indices.dtype), *(nodes for nodes, _ in found)])
+    nodes = np.concatenate([np.empty(0, node_dtype(graph)), *(nodes for nodes, _ in found)])
     values = np.concatenate([np.empty(0, np.float32), *(values for _, values in found)])
     return Sampled(Weights(indptr, nodes, values), counts.walks, counts.steps)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -19,15 +20,18 @@ from sklearn.exceptions import NotFittedError
 from nodewise._typing import AnyArray, FloatArray, IntArray
 from nodewise.checks import UNKNOWN, checked_nodes
 from nodewise.errors import InputError, NodewiseWarning, StoreError
+from nodewise.features import check_norm, normalize
 from nodewise.graph import Graph
 from nodewise.learn import bundle
 from nodewise.learn.head import Head
 from nodewise.learn.metrics import micro_f1
-from nodewise.learn.normalize import check_norm, normalize
+from nodewise.learn.rows import new_rows
 from nodewise.learn.trainer import Recipe, choose_device, train
-from nodewise.parallel import thread_count
+from nodewise.memory import memory_budget
+from nodewise.parallel import map_chunks, thread_count
 
 PREDICT_BYTES = 1 << 28  # representations held at a time while predicting
+LABELS_AT_ONCE = 1 << 22
 HEADS_APART = 1_000_003  # between the seeds of a model's heads, so that models of nearby seeds share none
 
 
@@ -49,15 +53,28 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
     device: str
     seed: int
     threads: int | None
+    memory: int | str | None
 
     # ------------------------------------------------------------------ what a method says of itself
 
     def _represent(self, graph: Graph, nodes: IntArray) -> FloatArray:
-        """A row for each of ``nodes``. ``graph.features`` are normalised already."""
+        """A row for each of ``nodes``, from features brought to ``feature_norm``."""
         raise NotImplementedError
 
     def _prepare(self, graph: Graph, nodes: IntArray) -> None:
         """Called once in ``fit``, with all nodes that it will ask about."""
+
+    def _group_size(self, graph: Graph) -> int:
+        """How many nodes :meth:`_represent` can take at a time."""
+        return graph.num_nodes
+
+    def _column_blocks(self, graph: Graph, nodes: IntArray, memory: int) -> list[slice] | None:
+        """Where rows of all ``nodes`` are best made together, a block of columns after the other: these blocks."""
+        return None
+
+    def _represent_block(self, graph: Graph, nodes: IntArray, block: slice) -> FloatArray:
+        """The columns ``block`` of all rows, where :meth:`_column_blocks` names them."""
+        raise NotImplementedError
 
     # ------------------------------------------------------------------ the estimator
 
@@ -85,7 +102,8 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
     def represent(self, graph: Graph, nodes: AnyArray | None = None) -> FloatArray:
         """The rows that the head sees, for ``nodes`` or for all."""
         nodes = _nodes_or_all(graph, nodes)
-        return self._rows(self._with_normal_features(graph), nodes)
+        _check_features(graph)
+        return self._rows(graph, nodes)
 
     def predict_proba(self, graph: Graph, nodes: AnyArray | None = None) -> FloatArray:
         """Probabilities ``(len(nodes), len(classes_))``, columns as in ``classes_``."""
@@ -95,10 +113,9 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
             raise InputError(
                 f"{graph.name} has {graph.num_features:,} features; this model was trained on {self.n_features_in_:,}"
             )
-        graph = self._with_normal_features(graph)
-        step = max(1, PREDICT_BYTES // (4 * max(1, self.n_features_in_)))
-        parts = [self.proba_of_rows(self._rows(graph, nodes[i : i + step])) for i in range(0, nodes.size, step)]
-        return np.concatenate(parts) if parts else np.zeros((0, self.classes_.size), np.float32)
+        _check_features(graph)
+        proba = [self.proba_of_rows(rows) for rows in self._rows_in_steps(graph, nodes)]
+        return np.concatenate(proba) if proba else np.zeros((0, self.classes_.size), np.float32)
 
     def predict(self, graph: Graph, nodes: AnyArray | None = None) -> AnyArray:
         """Labels of ``nodes`` (or of all): one a node, or a 0/1 matrix where training labels were one."""
@@ -121,7 +138,7 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
         if part is not None and not inductive:
             raise InputError("part: only inductive training has one; pass inductive=True too, or leave it out")
         started = time.perf_counter()
-        graph = self._with_normal_features(graph)
+        _check_features(graph)
         everything = np.concatenate(parts)
         self._prepare(graph, everything)
         if inductive:
@@ -130,7 +147,23 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
             rows = [self._rows(graph, everything)]
         self.seconds_ = {"diffusion": time.perf_counter() - started}
         cuts = np.cumsum([p.size for p in parts])[:-1]
-        return np.split(np.concatenate(rows), cuts)
+        return np.split(rows[0] if len(rows) == 1 else np.concatenate(rows), cuts)
+
+    def blocks(
+        self, graph: Graph, nodes: AnyArray | None = None, memory: int | str | None = None
+    ) -> list[slice] | None:
+        """None where rows can be made for any few nodes; else the blocks of columns in which rows of all are made."""
+        _check_features(graph)
+        budget = memory_budget(self.memory if memory is None else memory)
+        return self._column_blocks(graph, _nodes_or_all(graph, nodes), budget)
+
+    def represent_block(self, graph: Graph, nodes: AnyArray | None, block: slice) -> FloatArray:
+        """The columns ``block`` of the rows of ``nodes``; :meth:`finish_rows` makes whole rows what the head sees."""
+        return self._represent_block(graph, _nodes_or_all(graph, nodes), block)
+
+    def finish_rows(self, rows: FloatArray) -> FloatArray:
+        """Rows put together from blocks, brought to ``row_norm``."""
+        return normalize(rows, self.row_norm)
 
     def fit_rows(self, graph: Graph, nodes: list[IntArray], rows: list[FloatArray]) -> Self:
         """Train the head on rows that :meth:`represent_parts` made, for training and perhaps validation nodes."""
@@ -221,18 +254,31 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
     # ------------------------------------------------------------------ inside
 
     def _rows(self, graph: Graph, nodes: IntArray) -> FloatArray:
-        rows: FloatArray = normalize(self._represent(graph, nodes.astype(np.int64)), self.row_norm)
+        """Finished rows: in memory, or in a temporary file where there are too many for that."""
+        nodes = nodes.astype(np.int64)
+        memory = memory_budget(self.memory)
+        rows = new_rows(nodes.size, graph.num_features, memory // 2)
+        blocks = self._column_blocks(graph, nodes, memory)
+        if blocks is None:
+            step = max(1, self._group_size(graph))
+            for first in range(0, nodes.size, step):
+                part = slice(first, first + step)
+                rows[part] = self.finish_rows(self._represent(graph, nodes[part]))
+            return rows
+        for block in blocks:
+            rows[:, block] = self._represent_block(graph, nodes, block)
+        step = max(1, PREDICT_BYTES // (4 * max(1, rows.shape[1])))
+        for first in range(0, nodes.size, step):
+            rows[first : first + step] = self.finish_rows(rows[first : first + step])
         return rows
 
-    def _with_normal_features(self, graph: Graph) -> Graph:
-        if graph.features is None:
-            raise InputError(
-                f"{graph.name} has no features to diffuse. Give it some, or let each node be its own feature: "
-                f"graph.replace(features=scipy.sparse.identity(graph.num_nodes, format='csr'))"
-            )
-        if self.feature_norm == "none":
-            return graph
-        return graph.replace(features=normalize(graph.features, self.feature_norm))
+    def _rows_in_steps(self, graph: Graph, nodes: IntArray) -> Iterator[FloatArray]:
+        """Finished rows, a part at a time; all are made first where they are made together."""
+        step = max(1, PREDICT_BYTES // (4 * max(1, graph.num_features)))
+        whole = None if self.blocks(graph, nodes) is None else self._rows(graph, nodes)
+        for first in range(0, nodes.size, step):
+            part = slice(first, first + step)
+            yield self._rows(graph, nodes[part]) if whole is None else whole[part]
 
     def _inductive_rows(self, graph: Graph, train: IntArray, part: AnyArray | None) -> FloatArray:
         if part is None:
@@ -265,7 +311,7 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
             self.classes_ = np.arange(labels.shape[1])
             seen = np.flatnonzero(labels[train].any(0))
         else:
-            self.classes_ = np.unique(labels[labels != UNKNOWN])
+            self.classes_ = present_labels(labels)
             seen = np.unique(labels[train])
         missing = np.setdiff1d(self.classes_, seen)
         if missing.size:
@@ -303,6 +349,22 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
     def _check_fitted(self) -> None:
         if not hasattr(self, "networks_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit first")
+
+
+def present_labels(labels: AnyArray) -> IntArray:
+    """The labels that occur, in order; a part at a time, since ``labels`` may be a file of any size."""
+    starts = range(0, labels.size, LABELS_AT_ONCE)
+    parts = map_chunks(lambda first: np.unique(labels[first : first + LABELS_AT_ONCE]), starts, thread_count(None))
+    found = np.unique(np.concatenate([np.zeros(0, np.int64), *parts]))
+    return np.asarray(found[found != UNKNOWN], np.int64)
+
+
+def _check_features(graph: Graph) -> None:
+    if graph.features is None:
+        raise InputError(
+            f"{graph.name} has no features to diffuse. Give it some, or let each node be its own feature: "
+            f"graph.replace(features=scipy.sparse.identity(graph.num_nodes, format='csr'))"
+        )
 
 
 def known_labels(graph: Graph, nodes: IntArray, what: str) -> AnyArray:

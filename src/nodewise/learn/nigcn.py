@@ -5,19 +5,22 @@ Huang et al., "Node-wise Diffusion for Scalable Graph Learning", WWW 2023.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from nodewise._typing import FloatArray, IntArray
-from nodewise.diffusion.diffuse import Engine, Params, diffuse, plan_diffusion
+from nodewise.diffusion.diffuse import Diffusion, Engine, Params, diffuse, plan_diffusion
 from nodewise.diffusion.length import Convention
+from nodewise.diffusion.plan import ENTRY_BYTES
 from nodewise.diffusion.walks import Mass
 from nodewise.graph import Graph
 from nodewise.learn.decoupled import DecoupledClassifier
+from nodewise.memory import memory_budget
 
-TARGETS_AT_ONCE = 4096  # bounds the weights held at a time
+log = logging.getLogger("nodewise")
 
 
 class NIGCN(DecoupledClassifier):
@@ -28,7 +31,8 @@ class NIGCN(DecoupledClassifier):
     prediction does not depend on what else is asked. ``hidden``, ``layers``, ``bias``, ``dropout``, ``lr``,
     ``weight_decay``, ``epochs``, ``patience``, ``batch_size``: the network and its training. ``feature_norm`` and
     ``row_norm`` ("none", "l1", "l2") scale the features before the diffusion and the rows after it. ``heads``: so many
-    networks learn from different starts, and their probabilities are averaged.
+    networks learn from different starts, and their probabilities are averaged. ``memory`` ("4GB"; by default a quarter
+    of what is available) bounds what a diffusion holds; rows that do not fit go to a temporary file.
 
     >>> import nodewise as nw
     >>> g = nw.synthetic.dcsbm(500, avg_degree=10, classes=3, features=16, seed=0)
@@ -66,6 +70,7 @@ class NIGCN(DecoupledClassifier):
         device: str = "auto",
         seed: int = 0,
         threads: int | None = None,
+        memory: int | str | None = None,
     ) -> None:
         self.omega = omega
         self.rho = rho
@@ -93,19 +98,39 @@ class NIGCN(DecoupledClassifier):
         self.device = device
         self.seed = seed
         self.threads = threads
+        self.memory = memory
 
     def _prepare(self, graph: Graph, nodes: IntArray) -> None:
-        self.plan_ = plan_diffusion(graph, nodes, engine=self.engine, **self._diffusion())
+        self.plan_ = self._planned(graph, nodes).plan
         self.engine_ = self.plan_.engine
 
     def _represent(self, graph: Graph, nodes: IntArray) -> FloatArray:
-        engine: Engine = getattr(self, "engine_", "auto") if self.engine == "auto" else self.engine
-        step = nodes.size if engine in ("auto", "exact") else TARGETS_AT_ONCE
-        out = np.empty((nodes.size, graph.num_features), np.float32)
-        for first in range(0, nodes.size, max(1, step)):
-            part = slice(first, first + step)
-            out[part] = diffuse(graph, nodes[part], engine=engine, **self._diffusion()).apply(graph.features)
-        return out
+        found = diffuse(graph, nodes, engine=self._engine, **self._diffusion())
+        rows = found.apply(graph.features, self.feature_norm)
+        log.debug("%s: %s", found, ", ".join(f"{phase} {seconds:.2f} s" for phase, seconds in found.phases.items()))
+        return rows
+
+    def _group_size(self, graph: Graph) -> int:
+        """As many as leave their weights room in the memory: features in a file are read once for all of them."""
+        if self._engine in ("auto", "exact"):
+            return graph.num_nodes
+        neighbours = self._planned(graph, np.zeros(1, np.int64)).most_neighbours
+        return memory_budget(self.memory) // (ENTRY_BYTES * neighbours)
+
+    def _column_blocks(self, graph: Graph, nodes: IntArray, memory: int) -> list[slice] | None:
+        return self._planned(graph, nodes, memory).blocks(graph.features) if self._engine == "exact" else None
+
+    def _represent_block(self, graph: Graph, nodes: IntArray, block: slice) -> FloatArray:
+        return self._planned(graph, nodes).apply_columns(graph.features, self.feature_norm, block)
+
+    def _planned(self, graph: Graph, nodes: IntArray, memory: int | None = None) -> Diffusion:
+        params = self._diffusion() if memory is None else {**self._diffusion(), "memory": memory}
+        return plan_diffusion(graph, nodes, engine=self._engine, **params)
+
+    @property
+    def _engine(self) -> Engine:
+        """The one asked for, or the one that ``fit`` chose."""
+        return getattr(self, "engine_", "auto") if self.engine == "auto" else self.engine
 
     def _diffusion(self) -> dict[str, Any]:
         """The parameters that are those of :func:`nodewise.diffuse`, but for the engine."""

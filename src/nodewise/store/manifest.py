@@ -23,19 +23,20 @@ from nodewise.adjacency import MAX_NODES
 from nodewise.errors import StoreError
 
 FORMAT = "nodewise-store"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # 2 added int8 features, 64-bit indices and the degrees' sum and least
 MAX_HEADER = 1 << 16  # bytes before the data of an .npy file
 
 MANIFEST = "manifest.json"
 INDPTR, INDICES, WEIGHTS = "indptr.npy", "indices.npy", "weights.npy"
-DENSE, LABELS, NAMES = "features.npy", "labels.npy", "names.parquet"
+DENSE, STEPS, LABELS, NAMES = "features.npy", "feature_steps.npy", "labels.npy", "names.parquet"
 SPARSE = ("features_data.npy", "features_indices.npy", "features_indptr.npy")
 # Every file that a store can hold, splits apart, and the types that its values can have.
 DTYPES: Mapping[str, tuple[str, ...]] = {
     INDPTR: ("<i8",),
-    INDICES: ("<u4",),
+    INDICES: ("<u4", "<u8"),
     WEIGHTS: ("<f4",),
-    DENSE: ("<f4", "<f2"),
+    DENSE: ("<f4", "<f2", "|i1"),
+    STEPS: ("<f4",),  # scale and offset of each column, where features are int8
     SPARSE[0]: ("<f4",),
     SPARSE[1]: ("<i4", "<i8"),
     SPARSE[2]: ("<i4", "<i8"),
@@ -70,6 +71,7 @@ class Manifest:
     files: Mapping[str, StoredFile]
     name: str = "graph"
     label_names: tuple[str, ...] | None = None
+    degrees: Mapping[str, float] | None = None  # their sum and the least one; None in format 1
     provenance: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     written_by: str = __version__
 
@@ -166,9 +168,21 @@ def _from_json(content: Mapping[str, Any]) -> Manifest:
         files={file: _stored_file(file, entry) for file, entry in files.items()},
         name=_get(content, "name", str),
         label_names=None if label_names is None else tuple(label_names),
+        degrees=_degrees(content),
         provenance=_get(content, "provenance", dict),
         written_by=_get(content, "written_by", str),
     )
+
+
+def _degrees(content: Mapping[str, Any]) -> dict[str, float] | None:
+    found = content.get("degrees")
+    if found is None:
+        return None
+    values: list[Any] = [found.get(key) for key in ("total", "least")] if isinstance(found, dict) else []
+    numbers = [float(value) for value in values if type(value) in (int, float) and 0 < value < math.inf]
+    if len(numbers) != 2:
+        raise _MisfitError(f"degrees is {found!r:.80}; expected a total and a least above 0")
+    return {"total": numbers[0], "least": numbers[1]}
 
 
 def _stored_file(file: str, entry: Any) -> StoredFile:
@@ -219,6 +233,8 @@ def _check_presence(manifest: Manifest) -> None:
         raise _MisfitError("sparse_features and the files listed do not agree")
     if flags["sparse_features"] and DENSE in files:
         raise _MisfitError("lists both dense and sparse features")
+    if (STEPS in files) != (DENSE in files and files[DENSE].dtype == "|i1"):
+        raise _MisfitError(f"{STEPS} belongs to features of int8, and to no others")
     if flags["multilabel"] and LABELS not in files:
         raise _MisfitError("multilabel, and no labels.npy")
 
@@ -233,6 +249,7 @@ def _expected_shapes(manifest: Manifest) -> dict[str, tuple[int | None, ...]]:
         INDICES: (entries,),
         WEIGHTS: (entries,),
         DENSE: (nodes, counts["features"]),
+        STEPS: (2, counts["features"]),
         SPARSE[0]: (None,),
         SPARSE[1]: stored,
         SPARSE[2]: (nodes + 1,),

@@ -14,6 +14,7 @@ from nodewise import atomic
 from nodewise._typing import AnyArray
 from nodewise.checks import UNKNOWN
 from nodewise.errors import StoreError
+from nodewise.features import Quantized
 from nodewise.graph import Graph
 from nodewise.store.blocks import check_blocks, check_size, slices
 from nodewise.store.manifest import (
@@ -25,6 +26,7 @@ from nodewise.store.manifest import (
     REPAIR,
     SPARSE,
     SPLIT_FILE,
+    STEPS,
     WEIGHTS,
     Manifest,
     StoredFile,
@@ -68,12 +70,14 @@ def verify_store(path: atomic.AnyPath) -> int:
 def _graph(folder: Path, described: Manifest, arrays: Arrays) -> Graph:
     nodes, names = described.counts["nodes"], described.files.get(NAMES)
     features = arrays.get(DENSE)
+    if STEPS in arrays:
+        features = Quantized(arrays[DENSE], *np.asarray(arrays[STEPS]))
     if described.flags["sparse_features"]:
         # Not through the constructor, which reads all indices of a large matrix to choose their type.
         features = sp.csr_matrix((nodes, described.counts["features"]), dtype=np.float32)
         features.data, features.indices, features.indptr = (np.asarray(arrays[part]) for part in SPARSE)
     splits = {file: SPLIT_FILE.fullmatch(file) for file in arrays}
-    return Graph(
+    graph = Graph(
         arrays[INDPTR],
         arrays[INDICES],
         arrays.get(WEIGHTS),
@@ -84,6 +88,9 @@ def _graph(folder: Path, described: Manifest, arrays: Arrays) -> Graph:
         splits={match[1]: np.asarray(arrays[file]) for file, match in splits.items() if match},
         name=described.name,
     )
+    if described.degrees is not None:  # what would take a pass over the adjacency to find out
+        graph.know(total_degree=described.degrees["total"], least_degree=described.degrees["least"])
+    return graph
 
 
 def _mapped(path: Path, file: StoredFile) -> AnyArray:
@@ -134,6 +141,7 @@ def _check_contents(folder: Path, graph: Graph, arrays: Arrays) -> None:
     check(INDPTR, lambda part: np.diff(part) >= 1, "a rise of at least 1 a node", overlap=1)
     check(INDICES, lambda part: part < nodes, f"nodes below {nodes}")
     check(WEIGHTS, lambda part: np.isfinite(part) & (part > 0), "finite numbers above 0")
+    check(STEPS, np.isfinite, "finite numbers")
     check(SPARSE[2], lambda part: np.diff(part) >= 0, "no fall", overlap=1)
     check(SPARSE[1], lambda part: (part >= 0) & (part < graph.num_features), f"columns below {graph.num_features}")
     low, high = (0, 1) if graph.multilabel else (UNKNOWN, np.iinfo(np.int64).max)

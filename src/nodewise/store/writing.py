@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from nodewise import atomic
 from nodewise._typing import AnyArray
 from nodewise.errors import InputError
+from nodewise.features import Quantized
 from nodewise.graph import Graph
 from nodewise.store.blocks import HashedFile, slices
 from nodewise.store.manifest import (
@@ -23,6 +24,7 @@ from nodewise.store.manifest import (
     MANIFEST,
     NAMES,
     SPARSE,
+    STEPS,
     WEIGHTS,
     Manifest,
     StoredFile,
@@ -31,6 +33,7 @@ from nodewise.store.manifest import (
     to_json,
 )
 from nodewise.store.names import arrow_strings
+from nodewise.store.streaming import ArrayWriter
 
 NAMES_PER_GROUP = 1 << 20
 
@@ -56,6 +59,7 @@ def write_store(
         files={},
         name=graph.name,
         label_names=None if graph.label_names is None else tuple(str(label) for label in graph.label_names),
+        degrees={"total": graph.total_degree, "least": graph.least_degree},
         provenance={} if provenance is None else provenance,
     )
     try:
@@ -67,20 +71,28 @@ def write_store(
             (folder / "splits").mkdir()
         files = {name: _write_array(folder / name, array) for name, array in arrays.items()}
         if graph.node_names is not None:
-            files[NAMES] = _write_names(folder / NAMES, graph.node_names)
-        text = to_json(dataclasses.replace(described, files=files))
-        (folder / MANIFEST).write_text(text, encoding="utf-8")
+            files[NAMES] = write_names(folder / NAMES, graph.node_names)
+        write_manifest(folder, dataclasses.replace(described, files=files))
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Make a folder of finished files a store."""
+    (folder / MANIFEST).write_text(to_json(manifest), encoding="utf-8")
 
 
 def _arrays(graph: Graph) -> dict[str, Any]:
     """The arrays of a graph by file name, each of a type that the format has."""
-    features = graph.features
+    features, steps = graph.features, None
+    if isinstance(features, Quantized):
+        steps = np.stack([features.scale, features.offset])
+        features = features.codes
     sparse = tuple(getattr(features, part) if sp.issparse(features) else None for part in ("data", "indices", "indptr"))
     arrays = {
         INDPTR: graph.indptr,
         INDICES: graph.indices,
         WEIGHTS: graph.edge_weight,
         DENSE: None if sp.issparse(features) else features,
+        STEPS: steps,
         **dict(zip(SPARSE, sparse, strict=True)),
         LABELS: graph.labels,
         **{f"splits/{split}.npy": nodes for split, nodes in graph.splits.items()},
@@ -105,15 +117,14 @@ def _num_classes(graph: Graph) -> int:
 
 
 def _write_array(path: Path, array: AnyArray) -> StoredFile:
-    with HashedFile(path) as file:
-        head = {"descr": array.dtype.str, "fortran_order": False, "shape": array.shape}
-        np.lib.format.write_array_header_1_0(file, head)
+    with ArrayWriter(path, array.dtype, *array.shape[1:]) as writer:
         for part in slices(array):
-            file.write(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data)
-    return file.described(array.dtype.str, array.shape)
+            writer.append(part)
+        return writer.finish()
 
 
-def _write_names(path: Path, names: Sequence[str]) -> StoredFile:
+def write_names(path: Path, names: Sequence[str]) -> StoredFile:
+    """Names of nodes as Parquet, in groups, so that a part of them can be read."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,24 +1,43 @@
-"""Exact hops."""
+"""Exact hops, over ranges of nodes or targets, so that threads can share a hop.
+
+``degrees`` is empty where edges have no weights: a row's length is its degree then.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
+from nodewise.intrinsics import prefetch_row
+
 RUN = 256  # neighbours summed in single precision
+FAR = 1 << 20  # numbers in a block that is not in cache
+AHEAD = 12  # neighbours between asking for a row and adding it
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _inverse_degree(indptr, degrees, v):
+    return np.float32(1.0 / (np.float64(indptr[v + 1] - indptr[v]) if degrees.size == 0 else degrees[v]))
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _ask_for(rows, row):
+    for c in range(0, rows.shape[1], 16):
+        prefetch_row(rows, row, c)
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
-def _propagate(indptr, indices, weights, inverse_degrees, rows, out):
-    """``out[v] = sum over neighbours u of (A[v, u] / d_v) rows[u]``.
+def propagate(indptr, indices, weights, degrees, rows, out, first_row, last_row):
+    """``out[v] = sum over neighbours u of (A[v, u] / d_v) rows[u]`` for the nodes of a range.
 
     A long row is summed in runs, and the runs in double precision: a float32 sum over a hub's neighbours drifts.
     """
     width = rows.shape[1]
     totals = np.empty(width, np.float64)
-    for v in range(rows.shape[0]):
+    ahead = indptr[last_row] - AHEAD if rows.size > FAR else 0
+    for v in range(first_row, last_row):
         last = indptr[v + 1]
-        scale = inverse_degrees[v]
+        scale = _inverse_degree(indptr, degrees, v)
         long = last - indptr[v] > RUN
         if long:
             totals[:] = 0.0
@@ -26,7 +45,9 @@ def _propagate(indptr, indices, weights, inverse_degrees, rows, out):
             for c in range(width):
                 out[v, c] = 0.0
             for e in range(first, min(first + RUN, last)):
-                u = indices[e]
+                if e < ahead:
+                    _ask_for(rows, np.int64(indices[e + AHEAD]))
+                u = np.int64(indices[e])
                 weight = np.float32(1.0) if weights.size == 0 else weights[e]
                 for c in range(width):
                     out[v, c] += weight * rows[u, c]
@@ -41,39 +62,32 @@ def _propagate(indptr, indices, weights, inverse_degrees, rows, out):
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
-def sum_hops(indptr, indices, weights, inverse_degrees, targets, lengths, hops, rows, spare, out, column):
-    """``out[i] += U(l) (P^l rows)[target i]`` for ``l`` up to the target's length, in columns from ``column`` on."""
-    for hop in range(hops.size):
-        if hop > 0:
-            _propagate(indptr, indices, weights, inverse_degrees, rows, spare)
-            rows, spare = spare, rows
-        share = np.float32(hops[hop])
-        for i in range(targets.size):
-            if lengths[i] >= hop:
-                for c in range(rows.shape[1]):
-                    out[i, column + c] += share * rows[targets[i], c]
+def add_targets(targets, reach, hop, share, rows, out, column, first, last):
+    """``out[i] += share * rows[target i]`` for targets of a range that reach ``hop``, from ``column`` on."""
+    for i in range(first, last):
+        if reach[i] >= hop:
+            for c in range(rows.shape[1]):
+                out[i, column + c] += share * rows[targets[i], c]
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
-def weigh_all(indptr, indices, weights, inverse_degrees, targets, lengths, hops, rows, spare, total):
-    """``total[v, i] = sum over l of U(l) P^l[target i, v]``, by propagating the targets' columns of the identity."""
-    for i in range(targets.size):
-        rows[targets[i], i] = 1.0
-    share = np.empty(targets.size, np.float32)
-    for hop in range(hops.size):
-        if hop > 0:
-            _propagate(indptr, indices, weights, inverse_degrees, rows, spare)
-            rows, spare = spare, rows
-        for i in range(targets.size):
-            share[i] = hops[hop] if lengths[i] >= hop else 0.0
-        for v in range(total.shape[0]):
-            for i in range(targets.size):
-                total[v, i] += share[i] * rows[v, i]
-    for i in range(targets.size):
-        share[i] = inverse_degrees[targets[i]]
-    for v in range(total.shape[0]):  # from P^l[v, u] to P^l[u, v] = d_v / d_u P^l[v, u]
-        for i in range(targets.size):
-            total[v, i] *= share[i] / inverse_degrees[v]
+def add_scaled(shares, rows, total, first, last):
+    """``total[v, i] += shares[i] * rows[v, i]`` for the nodes of a range."""
+    for v in range(first, last):
+        for i in range(shares.size):
+            total[v, i] += shares[i] * rows[v, i]
+
+
+@njit(cache=True, nogil=True)
+def reverse(indptr, indices, weights, degrees, target_degrees, total, first, last):
+    """From ``P^l[v, u]`` to ``P^l[u, v] = d_v / d_u P^l[v, u]``, for the nodes ``v`` of a range."""
+    share = np.empty(target_degrees.size, np.float32)
+    for i in range(share.size):
+        share[i] = 1.0 / target_degrees[i]
+    for v in range(first, last):
+        inverse = _inverse_degree(indptr, degrees, v)
+        for i in range(share.size):
+            total[v, i] *= share[i] / inverse
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})

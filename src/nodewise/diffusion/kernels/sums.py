@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.extending import overload
 
+from nodewise.features import NORMS
 from nodewise.intrinsics import half_to_float, prefetch_row
+
+L1, L2 = NORMS.index("l1"), NORMS.index("l2")
+SMALLEST = np.float32(np.finfo(np.float32).tiny)  # the inverse of less overflows
 
 
 @njit(cache=True, nogil=True)
-def deal_entries(indptr, first, last, nodes, weights, shift, places, by_target, by_node, by_weight):
+def deal_entries(indptr, first, last, nodes, weights, shift, starts, by_target, by_node, by_weight):
     """Order the entries of targets ``first..last`` by node range, so that a row is read once for all who need it.
 
-    ``places`` has a zero for each range. Within a range the order is that of the entries, so a target's sum does not
-    depend on its company.
+    ``starts`` has a zero for each range and one more; it is left saying where each range starts. Within a range the
+    order is that of the entries, so a target's sum does not depend on its company.
     """
     for e in range(indptr[first], indptr[last]):
-        places[nodes[e] >> shift] += 1
-    total = 0
-    for b in range(places.size):
-        places[b], total = total, total + places[b]
+        starts[(nodes[e] >> shift) + 1] += 1
+    for b in range(1, starts.size):
+        starts[b] += starts[b - 1]
+    places = starts[:-1].copy()
     for t in range(first, last):
         for e in range(indptr[t], indptr[t + 1]):
             place = places[nodes[e] >> shift]
@@ -27,37 +32,66 @@ def deal_entries(indptr, first, last, nodes, weights, shift, places, by_target, 
             by_target[place] = t
             by_node[place] = nodes[e]
             by_weight[place] = weights[e]
-    return total
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def add_rows(features, by_target, by_node, by_weight, total, out):
-    """``out[target] += weight * features[node]`` for every entry."""
-    width = features.shape[1]
-    for e in range(total):
-        if e + 4 < total:
-            for c in range(0, width, 16):
-                prefetch_row(features, np.int64(by_node[e + 4]), c)
-        target, node, weight = by_target[e], by_node[e], by_weight[e]
-        for c in range(width):
-            out[target, c] += weight * features[node, c]
+def value(rows, row, column, steps):
+    """A number of a feature row: float32 as it is, float16 from its bits, int8 by its column's scale and offset."""
+    raise NotImplementedError("for compiled kernels only")
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def add_half_rows(features, by_target, by_node, by_weight, total, out):
-    """As :func:`add_rows` for float16 features, given by their bits."""
-    width = features.shape[1]
-    for e in range(total):
-        target, node, weight = by_target[e], by_node[e], by_weight[e]
-        for c in range(width):
-            out[target, c] += weight * half_to_float(features[node, c])
+@overload(value)
+def _value(rows, row, column, steps):
+    if rows.dtype == types.uint16:
+        return lambda rows, row, column, steps: half_to_float(rows[row, column])
+    if rows.dtype == types.int8:
+        return lambda rows, row, column, steps: steps[0, column] * np.float32(rows[row, column]) + steps[1, column]
+    return lambda rows, row, column, steps: rows[row, column]
 
 
 @njit(cache=True, nogil=True)
-def add_sparse_rows(indptr, indices, data, targets, first, last, nodes, weights, out):
+def _factor(total, norm):
+    """What brings a row to norm 1, from the sum of its numbers' sizes or squares; rows of zeros stay as they are."""
+    size = np.sqrt(total) if norm == L2 else total
+    return np.float32(1.0 / size) if size > SMALLEST else np.float32(1.0)
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+def _row_factor(rows, row, steps, norm):
+    total = np.float32(0.0)
+    for c in range(rows.shape[1]):
+        number = value(rows, row, c, steps)
+        total += abs(number) if norm == L1 else number * number
+    return _factor(total, norm)
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def add_rows(rows, first_row, steps, norm, by_target, by_node, by_weight, first, last, out):
+    """``out[target] += weight * row of node`` for entries ``first..last``.
+
+    ``rows`` begin with node ``first_row``; ``norm`` other than 0 scales each to a norm of 1.
+    """
+    width = rows.shape[1]
+    for e in range(first, last):
+        if e + 4 < last:
+            for c in range(0, width, 64 // rows.itemsize):
+                prefetch_row(rows, np.int64(by_node[e + 4]) - first_row, c)
+        target, row, weight = by_target[e], np.int64(by_node[e]) - first_row, by_weight[e]
+        if norm != 0:
+            weight *= _row_factor(rows, row, steps, norm)
+        for c in range(width):
+            out[target, c] += weight * value(rows, row, c, steps)
+
+
+@njit(cache=True, nogil=True)
+def add_sparse_rows(indptr, indices, data, norm, targets, first, last, nodes, weights, out):
     """``out[target] += weight * features[node]`` for features in CSR parts; ``targets`` points into the entries."""
     for t in range(first, last):
         for e in range(targets[t], targets[t + 1]):
             node, weight = nodes[e], weights[e]
+            if norm != 0:
+                total = np.float32(0.0)
+                for p in range(indptr[node], indptr[node + 1]):
+                    total += abs(data[p]) if norm == L1 else data[p] * data[p]
+                weight *= _factor(total, norm)
             for p in range(indptr[node], indptr[node + 1]):
                 out[t, indices[p]] += weight * data[p]

@@ -91,7 +91,7 @@ def _slot(keys, node, direct):
     if direct:
         return np.int64(node)
     mask = np.uint64(keys.size - 1)
-    key = node + 1
+    key = np.int64(node) + 1
     place = ((np.uint64(node) * _GOLDEN) >> np.uint64(32)) & mask
     while keys[place] != 0 and keys[place] != key:
         place = (place + np.uint64(1)) & mask
@@ -143,7 +143,7 @@ def walk(
             steps += batch * length
             for w in range(batch):
                 for step in range(length):
-                    node = path[w * length + step]
+                    node = np.int64(path[w * length + step])
                     slot = _slot(keys, node, direct)
                     used[size] = slot
                     size += keys[slot] == 0  # no branch: whether a node is new cannot be guessed

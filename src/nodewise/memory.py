@@ -1,0 +1,92 @@
+"""Amounts of memory: how much there is, and how people write it."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from nodewise.errors import InputError
+
+_UNITS = {
+    "": 1,
+    "k": 10**3,
+    "m": 10**6,
+    "g": 10**9,
+    "t": 10**12,
+    "ki": 1 << 10,
+    "mi": 1 << 20,
+    "gi": 1 << 30,
+    "ti": 1 << 40,
+}
+_AMOUNT = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?i?)b?\s*", re.IGNORECASE)
+_CGROUP = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def parse_bytes(amount: str | int) -> int:
+    """A number of bytes from what a person writes.
+
+    >>> parse_bytes("4GB"), parse_bytes("1.5 GiB"), parse_bytes("512m")
+    (4000000000, 1610612736, 512000000)
+    """
+    match = _AMOUNT.fullmatch(str(amount))
+    unit = match[2].lower() if match else ""
+    if match is None or unit not in _UNITS:
+        raise InputError(f"memory {amount!r}: expected an amount such as 4GB, 512MiB or a number of bytes")
+    return int(float(match[1]) * _UNITS[unit])
+
+
+def show_bytes(count: float) -> str:
+    """A number of bytes as a person reads it.
+
+    >>> show_bytes(43_600_000_000), show_bytes(999)
+    ('43.6 GB', '999 bytes')
+    """
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "bytes" or count >= 100 else f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"
+
+
+def available_memory() -> int:
+    """Bytes that can be had without swapping: what the system says, or the limit of this container if that is less."""
+    amounts = [_field("MemAvailable"), *(_limit(path) for path in _CGROUP)]
+    known = [amount for amount in amounts if amount is not None]
+    if known:
+        return min(known)
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 4 << 30
+
+
+def memory_budget(memory: int | str | None) -> int:
+    """The bytes that may be used at a time: as asked for, or a quarter of what is available."""
+    return available_memory() // 4 if memory is None else parse_bytes(memory)
+
+
+def free_memory() -> int:
+    """Bytes that nobody uses, not even for cached files; 0 where the system does not say."""
+    return _field("MemFree") or 0
+
+
+def resident_memory() -> int:
+    """Bytes of memory that this process holds; 0 where the system does not say."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as stream:
+            return int(stream.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _field(name: str) -> int | None:
+    try:
+        with open("/proc/meminfo", encoding="ascii") as stream:
+            return next((int(line.split()[1]) << 10 for line in stream if line.startswith(f"{name}:")), None)
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _limit(path: str) -> int | None:
+    try:
+        with open(path, encoding="ascii") as stream:
+            return int(stream.read())
+    except (OSError, ValueError):  # "max": no limit
+        return None

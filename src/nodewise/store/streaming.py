@@ -1,0 +1,113 @@
+"""Arrays written to a store front to back, in parts, by those who never hold the whole."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nodewise._typing import AnyArray
+from nodewise.parallel import thread_count
+from nodewise.store import blocks
+from nodewise.store.manifest import StoredFile
+
+HEADER_BYTES = 128  # room for any shape; numpy pads its own headers to a multiple of 64
+
+
+class ArrayWriter:
+    """An ``.npy`` file that grows by rows; its header, and with it its length, is written last.
+
+    Blocks are hashed on other threads while the next rows are made. A file cut off at any point can be gone on with:
+    ``keep`` rows of what is there are kept, what lies behind them is dropped.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, ArrayWriter(Path(folder, "a.npy"), np.int64) as writer:
+    ...     writer.append(np.arange(3))
+    ...     stored = writer.finish()
+    >>> stored.shape
+    (3,)
+    """
+
+    def __init__(self, path: Path, dtype: Any, width: int | None = None, keep: int | None = None) -> None:
+        self.dtype = np.dtype(dtype)
+        self.rows = keep or 0
+        self._tail = () if width is None else (width,)
+        self._row_bytes = self.dtype.itemsize * (1 if width is None else width)
+        self._stream = path.open("w+b" if keep is None else "r+b", buffering=0)
+        self._pool = ThreadPoolExecutor(thread_count(None))
+        end = HEADER_BYTES + self.rows * self._row_bytes
+        self._stream.truncate(end)
+        # The first block waits for its header. Of what is kept, whole blocks are hashed again; the rest is read back.
+        self._ready: list[Future[str]] = [
+            self._pool.submit(self._hash_of, b) for b in range(1, end // blocks.BLOCK_BYTES)
+        ]
+        self._open = end - end % blocks.BLOCK_BYTES if end >= blocks.BLOCK_BYTES else 0
+        self._pending = bytearray(os.pread(self._stream.fileno(), end - self._open, self._open))
+        self._stream.seek(end)
+
+    def append(self, array: AnyArray) -> None:
+        """Add rows."""
+        part = np.ascontiguousarray(array, self.dtype)
+        self.rows += part.shape[0]
+        data = part.reshape(-1).view(np.uint8).data.cast("B")
+        for piece in _written(self._stream, data):
+            self._pending += piece
+            while len(self._pending) >= blocks.BLOCK_BYTES:
+                block = bytes(memoryview(self._pending)[: blocks.BLOCK_BYTES])
+                del self._pending[: blocks.BLOCK_BYTES]
+                if self._open:  # the first block is hashed at the end
+                    self._ready.append(self._pool.submit(_sha256, block))
+                    self._wait_for_hashes()
+                self._open += blocks.BLOCK_BYTES
+
+    def flush(self) -> None:
+        """Bring all rows so far to the disk, so that they can be kept."""
+        os.fsync(self._stream.fileno())
+
+    def finish(self) -> StoredFile:
+        """Write the header; what the manifest is to say of the file."""
+        shape = (self.rows, *self._tail)
+        self._stream.seek(0)
+        self._stream.write(_header(self.dtype, shape))
+        size = HEADER_BYTES + self.rows * self._row_bytes
+        hashes = [self._hash_of(0), *(future.result() for future in self._ready)]
+        if self._open and size % blocks.BLOCK_BYTES:
+            hashes.append(_sha256(bytes(self._pending)))
+        return StoredFile(self.dtype.str, shape, size, blocks.BLOCK_BYTES, tuple(hashes))
+
+    def _hash_of(self, block: int) -> str:
+        return _sha256(os.pread(self._stream.fileno(), blocks.BLOCK_BYTES, block * blocks.BLOCK_BYTES))
+
+    def _wait_for_hashes(self) -> None:
+        """So that no more than a few blocks wait in memory."""
+        for future in self._ready[-8:-4]:
+            future.result()
+
+    def __enter__(self) -> ArrayWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._stream.close()
+
+
+def _written(stream: Any, data: memoryview) -> Iterator[memoryview]:
+    while data.nbytes:
+        count = stream.write(data[: blocks.BLOCK_BYTES])
+        yield data[:count]
+        data = data[count:]
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    text = repr({"descr": dtype.str, "fortran_order": False, "shape": shape}).encode("latin1")
+    room = HEADER_BYTES - 10  # magic, version, length
+    return b"\x93NUMPY\x01\x00" + room.to_bytes(2, "little") + text.ljust(room - 1) + b"\n"
