@@ -1,5 +1,6 @@
 """Arrays in files: read ahead in blocks, whole or not at all."""
 
+import itertools
 import os
 
 import numpy as np
@@ -31,7 +32,7 @@ def forget(array):
 @given(st.lists(st.integers(0, 5000), min_size=2, max_size=30, unique=True), st.booleans(), st.booleans())
 def test_blocks_are_the_rows_asked_for(matrix, cuts, cold, full):
     cuts = sorted(cuts)
-    ranges = list(zip(cuts[:-1], cuts[1:], strict=True))[::2]
+    ranges = list(itertools.pairwise(cuts))[::2]
     if cold:
         forget(matrix)
     with pytest.MonkeyPatch.context() as patch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -20,6 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nodewise import Graph, InputError, StoreError
+from nodewise.features import Quantized
 from nodewise.store import Names, open_store, read_manifest, reading, verify_store, write_store
 from nodewise.store import blocks as block_files
 
@@ -32,6 +34,8 @@ SLOW_DISK = settings(
 def everything(graph: Graph) -> dict[str, object]:
     """All that a graph holds, read to the last byte, as values that can be compared."""
     dense = graph.features.toarray() if sp.issparse(graph.features) else graph.features
+    if isinstance(dense, Quantized):
+        dense = np.hstack([dense.codes.ravel().view(np.uint8), dense.scale.view(np.uint8), dense.offset.view(np.uint8)])
     arrays = {"indptr": graph.indptr, "indices": graph.indices, "weights": graph.edge_weight, "labels": graph.labels}
     arrays |= {"features": dense} | {f"split {name}": nodes for name, nodes in graph.splits.items()}
     return {
@@ -50,8 +54,14 @@ def graphs(draw):
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     width = draw(st.integers(0, 5))
     dense = (rng.random((nodes, width)) * (rng.random((nodes, width)) < 0.5)).astype(np.float32)
-    kind = draw(st.sampled_from(["none", "float32", "float16", "sparse"]))
-    features = {"none": None, "float32": dense, "float16": dense.astype(np.float16), "sparse": sp.csr_matrix(dense)}
+    features = {
+        "none": None,
+        "float32": dense,
+        "float16": dense.astype(np.float16),
+        "int8": Quantized.of(dense),
+        "sparse": sp.csr_matrix(dense),
+    }
+    kind = draw(st.sampled_from(sorted(features)))
     labels = {"none": None, "single": rng.integers(-1, 4, nodes), "multi": rng.integers(0, 2, (nodes, 3))}
     return Graph.from_edges(
         np.array(ends, np.int64).reshape(-1, 2).T,
@@ -125,6 +135,31 @@ def test_a_store_can_be_overwritten_by_the_graph_it_holds(full):
     before = everything(open_store(full))
     write_store(open_store(full), full, overwrite=True)
     assert everything(open_store(full)) == before
+
+
+def test_64_bit_indices_come_back(tmp_path, full):
+    graph = open_store(full)
+    wide = dataclasses.replace(graph, indices=graph.indices.astype(np.uint64))
+    write_store(wide, tmp_path / "wide")
+    assert everything(open_store(tmp_path / "wide", verify=True)) == everything(wide)
+
+
+def test_the_sum_of_degrees_and_the_least_are_kept(full):
+    graph = open_store(full)
+    assert {"total_degree", "least_degree"} <= graph.__dict__.keys()
+    adjacency = graph.to_scipy()
+    assert graph.total_degree == pytest.approx(adjacency.sum())
+    assert graph.least_degree == pytest.approx(adjacency.sum(1).min())
+    nodes = np.array([3, 0, 3])
+    assert np.allclose(graph.degrees_of(nodes), np.asarray(adjacency.sum(1)).ravel()[nodes])
+
+
+def test_a_store_of_format_1_is_still_read(full):
+    expected = everything(open_store(full))
+    rewrite_manifest(full, lambda content: (content.pop("degrees"), content.update(format_version=1)))
+    graph = open_store(full)
+    assert everything(graph) == expected
+    assert graph.total_degree == pytest.approx(graph.to_scipy().sum())
 
 
 def test_files_of_several_blocks_come_back(tmp_path, monkeypatch):
@@ -479,6 +514,12 @@ HARM = {
     "checksum in short": lambda c: c["files"]["features.npy"].update(sha256=["00"]),
     "entry that is no object": lambda c: c["files"].update({"features.npy": 7}),
     "files that are no object": lambda c: c.update(files=[]),
+    "degrees that are no object": lambda c: c.update(degrees=[1, 2]),
+    "degrees without the least": lambda c: c["degrees"].pop("least"),
+    "degrees of zero": lambda c: c["degrees"].update(total=0),
+    "degrees that are text": lambda c: c["degrees"].update(least="1"),
+    "int8 without steps": lambda c: c["files"]["features.npy"].update(dtype="|i1"),
+    "steps without int8": lambda c: c["files"].update({"feature_steps.npy": c["files"]["features.npy"]}),
     "no files": lambda c: c.pop("files"),
     "no indices": lambda c: c["files"].pop("indices.npy"),
     "no counts": lambda c: c.pop("counts"),

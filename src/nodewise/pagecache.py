@@ -25,6 +25,8 @@ from nodewise.memory import free_memory
 
 PAGE = mmap.PAGESIZE
 BLOCK_BYTES = 8 << 20  # read at a time
+PRELOAD_BYTES = 64 << 20  # brought into the page cache at a time
+POPULATE_READ = 22  # MADV_POPULATE_READ, which Python does not name
 READERS = 4  # requests in flight: a disk is faster with several
 FREE_BYTES = 1 << 30  # memory that reading leaves free
 RESIDENT = 0.95  # a share in memory that counts as all
@@ -59,16 +61,30 @@ def resident_share(array: AnyArray) -> float:
 
 def _resident_pages(array: AnyArray) -> AnyArray | None:
     """A 0 or 1 for each page of an array; None where the system does not say."""
-    address = array.__array_interface__["data"][0]
-    first = address - address % PAGE
-    size = address + array.nbytes - first
+    first, size = _pages_of(array)
     pages = np.zeros(-(-size // PAGE), np.uint8)
+    return pages & 1 if _call("mincore", first, size, ctypes.c_void_p(pages.ctypes.data)) else None
+
+
+def _populate(array: AnyArray) -> bool:
+    """Read the pages of a mapped array and map them, in one call; False where the system cannot (before Linux 5.14)."""
+    return _call("madvise", *_pages_of(array), ctypes.c_int(POPULATE_READ))
+
+
+def _pages_of(array: AnyArray) -> tuple[int, int]:
+    """The address of the page that an array begins in, and the bytes from there to its end."""
+    address = int(array.__array_interface__["data"][0])
+    first = address - address % PAGE
+    return first, address + array.nbytes - first
+
+
+def _call(name: str, first: int, size: int, argument: Any) -> bool:
+    """Whether a call to the C library about a range of memory succeeded."""
     try:
-        mincore = ctypes.CDLL(None, use_errno=True).mincore
-    except (OSError, AttributeError):
-        return None
-    failed = mincore(ctypes.c_void_p(first), ctypes.c_size_t(size), ctypes.c_void_p(pages.ctypes.data))
-    return None if failed else pages & 1
+        function = getattr(ctypes.CDLL(None), name)
+    except (OSError, AttributeError, TypeError):
+        return False
+    return int(function(ctypes.c_void_p(first), ctypes.c_size_t(size), argument)) == 0
 
 
 def preload(array: AnyArray) -> int:
@@ -76,13 +92,16 @@ def preload(array: AnyArray) -> int:
     span = file_span(array)
     if span is None or resident_share(array) >= RESIDENT:
         return 0
+    flat = array.reshape(-1).view(np.uint8)
     with _reading(span.path), open(span.path, "rb", buffering=0) as file, ThreadPoolExecutor(READERS) as pool:
 
-        def touch(first: int) -> int:
-            buffer = bytearray(min(BLOCK_BYTES, span.size - first))
-            return os.preadv(file.fileno(), [buffer], span.offset + first)
+        def read(first: int) -> None:
+            part = flat[first : first + PRELOAD_BYTES]
+            if not _populate(part):
+                os.preadv(file.fileno(), [bytearray(part.nbytes)], span.offset + first)
 
-        return sum(pool.map(touch, range(0, span.size, BLOCK_BYTES)))
+        list(pool.map(read, range(0, span.size, PRELOAD_BYTES)))
+    return span.size
 
 
 class RowBlocks:
@@ -127,6 +146,7 @@ class RowBlocks:
     def _read(self, first: int, last: int, cached: int, direct: int | None, buffer: mmap.mmap) -> AnyArray:
         block = self._rows[first:last]
         if resident_share(block) >= RESIDENT:
+            _populate(block)  # maps all its pages at once, not one by one as they are touched
             return np.asarray(block)
         start = self._span.offset + first * self._row_bytes
         size = (last - first) * self._row_bytes

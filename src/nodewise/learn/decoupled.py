@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import torch
@@ -33,6 +33,9 @@ from nodewise.parallel import map_chunks, thread_count
 PREDICT_BYTES = 1 << 28  # representations held at a time while predicting
 LABELS_AT_ONCE = 1 << 22
 HEADS_APART = 1_000_003  # between the seeds of a model's heads, so that models of nearby seeds share none
+
+
+RowMaker: TypeAlias = Callable[[Any, Graph, IntArray], FloatArray]
 
 
 class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
@@ -132,9 +135,19 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
     # ------------------------------------------------------------------ its steps, for those who hold the rows
 
     def represent_parts(
-        self, graph: Graph, parts: list[IntArray], *, inductive: bool = False, part: AnyArray | None = None
+        self,
+        graph: Graph,
+        parts: list[IntArray],
+        *,
+        inductive: bool = False,
+        part: AnyArray | None = None,
+        make_rows: RowMaker | None = None,
     ) -> list[FloatArray]:
-        """Rows for several lists of nodes, the first being the training nodes."""
+        """Rows for several lists of nodes, the first being the training nodes.
+
+        ``make_rows(model, graph, nodes)`` makes them elsewhere, say on a cluster; by default they are made here.
+        """
+        make = make_rows or type(self)._rows
         if part is not None and not inductive:
             raise InputError("part: only inductive training has one; pass inductive=True too, or leave it out")
         started = time.perf_counter()
@@ -142,9 +155,9 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
         everything = np.concatenate(parts)
         self._prepare(graph, everything)
         if inductive:
-            rows = [self._inductive_rows(graph, parts[0], part), self._rows(graph, everything[parts[0].size :])]
+            rows = [self._inductive_rows(graph, parts[0], part), make(self, graph, everything[parts[0].size :])]
         else:
-            rows = [self._rows(graph, everything)]
+            rows = [make(self, graph, everything)]
         self.seconds_ = {"diffusion": time.perf_counter() - started}
         cuts = np.cumsum([p.size for p in parts])[:-1]
         return np.split(rows[0] if len(rows) == 1 else np.concatenate(rows), cuts)

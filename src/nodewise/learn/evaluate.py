@@ -15,7 +15,7 @@ from nodewise._typing import AnyArray
 from nodewise._version import __version__
 from nodewise.errors import InputError
 from nodewise.graph import Graph
-from nodewise.learn.decoupled import DecoupledClassifier, known_labels
+from nodewise.learn.decoupled import DecoupledClassifier, RowMaker, known_labels
 from nodewise.learn.metrics import micro_f1
 from nodewise.splits import Split
 
@@ -75,9 +75,13 @@ def evaluate(
     *,
     inductive: bool = False,
     part: AnyArray | None = None,
+    make_rows: RowMaker | None = None,
     progress: Callable[[SplitResult], None] | None = None,
 ) -> Evaluation:
-    """Fit a clone of ``model`` on each split. Test labels are read once, after the weights are settled."""
+    """Fit a clone of ``model`` on each split. Test labels are read once, after the weights are settled.
+
+    ``inductive``, ``part``, ``make_rows``: as in :meth:`DecoupledClassifier.represent_parts`.
+    """
     results: list[SplitResult] = []
     best: DecoupledClassifier | None = None
     for number, split in enumerate(splits):
@@ -85,7 +89,8 @@ def evaluate(
         learned = [split.train, split.val] if split.val.size else [split.train]
         fitted._check_fit(graph, *learned)
         known_labels(graph, split.test, "test")
-        rows = fitted.represent_parts(graph, [*learned, split.test], inductive=inductive, part=part)
+        parts = [*learned, split.test]
+        rows = fitted.represent_parts(graph, parts, inductive=inductive, part=part, make_rows=make_rows)
         fitted.fit_rows(graph, learned, rows[:-1])
         predicted = fitted.labels_of_proba(fitted.proba_of_rows(rows[-1]))
         results.append(

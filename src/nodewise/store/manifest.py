@@ -206,7 +206,8 @@ def _stored_file(file: str, entry: Any) -> StoredFile:
 def _check_files(manifest: Manifest) -> None:
     """That all files are there which must be, and that shapes, sizes, counts and flags say the same."""
     counts, files = manifest.counts, manifest.files
-    if not 1 <= counts["nodes"] <= MAX_NODES:
+    narrow = INDICES in files and files[INDICES].dtype == "<u4"
+    if not 1 <= counts["nodes"] <= (MAX_NODES if narrow else 2**48):
         raise _MisfitError(f"{counts['nodes']} nodes")
     if counts["entries"] != counts["nodes"] + 2 * counts["edges"]:
         raise _MisfitError(f"{counts['entries']} entries for {counts['nodes']} nodes and {counts['edges']} edges")

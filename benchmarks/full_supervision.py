@@ -1,0 +1,122 @@
+"""Training on a million labelled nodes within a memory allowance.
+
+    python benchmarks/full_supervision.py -o docs/results/full-supervision.json
+
+A synthetic graph is written to a store; a fresh process opens it, diffuses from a million training nodes and learns,
+once with all the memory it wants and once with ``memory="512MB"``, where the rows go to a temporary file and training
+streams batches from it. Shown for both: seconds, how many cores were busy, the most anonymous memory, and test F1,
+which must not differ by more than the order of batches explains.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import nodewise as nw
+from nodewise.learn.evaluate import versions
+from nodewise.learn.metrics import micro_f1
+from nodewise.store import open_store, write_store
+
+EPOCHS = 5
+
+
+def anonymous_bytes() -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("RssAnon"):
+            return int(line.split()[1]) << 10
+    return 0
+
+
+class Watch:
+    """The most anonymous memory this process had while it was watched."""
+
+    def __enter__(self) -> Watch:
+        self.peak, self._done = 0, threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+        return self
+
+    def _look(self) -> None:
+        while not self._done.wait(0.02):
+            self.peak = max(self.peak, anonymous_bytes())
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+
+def run(store: Path, labelled: int, memory: str | None) -> dict[str, Any]:
+    """One measurement, in this process."""
+    graph = open_store(store)
+    order = np.random.default_rng(0).permutation(graph.num_nodes)
+    train, val, test = np.split(order[: labelled + 20_000], [labelled, labelled + 10_000])
+    model = nw.NIGCN(
+        omega=0.9,
+        rho=1.0,
+        tau=0.5,
+        epsilon=0.05,
+        dropout=0.1,
+        weight_decay=0.0,
+        epochs=EPOCHS,
+        patience=EPOCHS,
+        memory=memory,
+        seed=0,
+    )
+    with Watch() as watch:
+        before = anonymous_bytes()
+        rows = model.represent_parts(graph, [train, val])
+        wall, cpu = time.perf_counter(), time.process_time()
+        model.fit_rows(graph, [train, val], rows)
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    return {
+        "memory": memory or "a quarter of what is available",
+        "rows_in_file": isinstance(rows[0].base, np.memmap),
+        "engine": model.engine_,
+        "diffusion_seconds": model.seconds_["diffusion"],
+        "training_seconds": wall,
+        "rows_a_second": labelled * EPOCHS / wall,
+        "cores_busy": cpu / wall,
+        "anonymous_bytes_before": before,
+        "anonymous_bytes_most": watch.peak,
+        "test_f1": micro_f1(np.asarray(graph.labels[test]), model.predict(graph, test)),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=1_500_000)
+    parser.add_argument("--labelled", type=int, default=1_000_000)
+    parser.add_argument("-o", "--output", type=Path, help="write the result as JSON")
+    parser.add_argument("--run", nargs=2, metavar=("STORE", "MEMORY"), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.run:
+        store, memory = arguments.run
+        print(json.dumps(run(Path(store), arguments.labelled, None if memory == "default" else memory)))
+        return
+    results = []
+    with tempfile.TemporaryDirectory() as folder:
+        graph = nw.synthetic.dcsbm(arguments.nodes, 20, 50, features=128, signal=0.7, seed=0)
+        write_store(graph, Path(folder, "store"))
+        for memory in ("default", "512MB"):
+            command = [sys.executable, __file__, "--labelled", str(arguments.labelled)]
+            command += ["--run", str(Path(folder, "store")), memory]
+            done = subprocess.run(command, check=True, capture_output=True, text=True)
+            results.append(json.loads(done.stdout))
+            print(json.dumps(results[-1], indent=1))
+    if arguments.output:
+        content = {"nodes": arguments.nodes, "labelled": arguments.labelled, "epochs": EPOCHS, "runs": results}
+        arguments.output.write_text(json.dumps({**content, "versions": versions()}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
