@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from nodewise._typing import IntArray
 from nodewise.checks import UNKNOWN
+from nodewise.components import component_sizes
 from nodewise.diffusion.diffuse import plan_diffusion
 from nodewise.diffusion.length import diffusion_lengths
 from nodewise.errors import InputError
@@ -65,11 +65,7 @@ def _spread(values: IntArray) -> dict[str, float]:
 
 
 def _components(graph: Graph) -> dict[str, Any]:
-    ones = np.ones(graph.num_entries, np.int8)
-    shape = (graph.num_nodes, graph.num_nodes)
-    indices = graph.indices.astype(np.int32 if graph.num_nodes < 2**31 else np.int64)
-    _, member = connected_components(sp.csr_matrix((ones, indices, graph.indptr), shape=shape), directed=False)
-    sizes = np.bincount(member)
+    sizes = component_sizes(graph.indptr, graph.indices)
     return {"count": int(sizes.size), "largest": int(sizes.max())}
 
 
