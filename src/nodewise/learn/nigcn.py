@@ -5,7 +5,7 @@ Huang et al., "Node-wise Diffusion for Scalable Graph Learning", WWW 2023.
 
 from __future__ import annotations
 
-import logging
+from collections import Counter
 from dataclasses import fields
 from typing import Any
 
@@ -20,8 +20,6 @@ from nodewise.graph import Graph
 from nodewise.learn.decoupled import DecoupledClassifier
 from nodewise.memory import memory_budget
 
-log = logging.getLogger("nodewise")
-
 
 class NIGCN(DecoupledClassifier):
     """A classifier of nodes that computes rows for the nodes asked about and for no others.
@@ -32,7 +30,8 @@ class NIGCN(DecoupledClassifier):
     ``weight_decay``, ``epochs``, ``patience``, ``batch_size``: the network and its training. ``feature_norm`` and
     ``row_norm`` ("none", "l1", "l2") scale the features before the diffusion and the rows after it. ``heads``: so many
     networks learn from different starts, and their probabilities are averaged. ``memory`` ("4GB"; by default a quarter
-    of what is available) bounds what a diffusion holds; rows that do not fit go to a temporary file.
+    of what is available) bounds what a diffusion holds; rows that do not fit go to a temporary file. ``phases_`` says
+    how many seconds of the diffusion went into what.
 
     >>> import nodewise as nw
     >>> g = nw.synthetic.dcsbm(500, avg_degree=10, classes=3, features=16, seed=0)
@@ -101,13 +100,14 @@ class NIGCN(DecoupledClassifier):
         self.memory = memory
 
     def _prepare(self, graph: Graph, nodes: IntArray) -> None:
+        self.phases_: dict[str, float] = {}
         self.plan_ = self._planned(graph, nodes).plan
         self.engine_ = self.plan_.engine
 
     def _represent(self, graph: Graph, nodes: IntArray) -> FloatArray:
         found = diffuse(graph, nodes, engine=self._engine, **self._diffusion())
         rows = found.apply(graph.features, self.feature_norm)
-        log.debug("%s: %s", found, ", ".join(f"{phase} {seconds:.2f} s" for phase, seconds in found.phases.items()))
+        self.phases_ = dict(Counter(getattr(self, "phases_", {})) + Counter(found.phases))
         return rows
 
     def _group_size(self, graph: Graph) -> int:
