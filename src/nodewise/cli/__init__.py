@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from nodewise.cli import datasets, import_, info, predict, train, verify
+from nodewise.cli import datasets, embed, import_, info, predict, train, verify
 from nodewise.cli.console import complain, listen
 from nodewise.errors import NodewiseError
 
@@ -20,6 +20,7 @@ app = typer.Typer(
 )
 app.command("train")(train.train)
 app.command("predict")(predict.predict)
+app.command("embed")(embed.embed)
 app.command("import")(import_.import_)
 app.command("info")(info.info)
 app.command("datasets")(datasets.datasets)

@@ -7,30 +7,34 @@ from typing import Annotated
 
 import typer
 
-from nodewise.cli.console import say
-from nodewise.cli.options import DataDir, Source, load_source
+from nodewise.cli.options import DataDir, Source, Threads
+from nodewise.cli.shards import Address, Chunk, Engine, Memory, Model, Nodes, On, Overwrite, make_shards
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="A folder written by 'nodewise train'.", show_default=False)],
+    model: Model,
     source: Source,
-    output: Annotated[Path, typer.Option("-o", "--output", help="A .parquet or .csv file.", show_default=False)],
-    nodes: Annotated[
-        str, typer.Option(help="'all', or a file with a node a line (ids, or names where there are names).")
-    ] = "all",
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", help="A folder of shards, or a .parquet or .csv file.", show_default=False),
+    ],
+    nodes: Nodes = "all",
+    engine: Engine = None,
+    chunk: Chunk = None,
+    memory: Memory = None,
+    threads: Threads = None,
+    overwrite: Overwrite = False,
+    on: On = "local",
+    address: Address = None,
     data_dir: DataDir = None,
 ) -> None:
     """Predict labels with MODEL on SOURCE: a row (node, label, probability) a node.
 
-    Where nodes have several labels each, a row for every label whose probability is above a half.
+    Where nodes have several labels each, a row for every label whose probability is above a half. A run that was
+    killed goes on where it stopped when the same command is given again.
     """
-    from nodewise.learn.nigcn import NIGCN
-    from nodewise.predictions import check_output, predictions, read_nodes, write_predictions
-
-    check_output(output)
-    fitted = NIGCN.load(model)
-    graph = load_source(source, data_dir)
-    chosen = read_nodes(nodes, graph)
-    table = predictions(fitted, graph, chosen)
-    write_predictions(table, output)
-    say(f"{chosen.size:,} nodes, {table.num_rows:,} rows written to {output}")
+    make_shards(
+        "predict", model, source, output, memory,
+        nodes=nodes, engine=engine, chunk=chunk, threads=threads, overwrite=overwrite, on=on, address=address,
+        data_dir=data_dir,
+    )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,9 +11,11 @@ import typer
 
 from nodewise.cli.console import print_json, print_table, progress, say
 from nodewise.cli.options import DataDir, Json, Source, Threads, given, load_source
+from nodewise.cli.shards import Address, Memory, On
 
 if TYPE_CHECKING:
     from nodewise.graph import Graph
+    from nodewise.learn.decoupled import RowMaker
     from nodewise.learn.evaluate import Evaluation
     from nodewise.splits import Split
 
@@ -71,12 +74,15 @@ def train(
     patience: Annotated[
         int | None, _option(_NETWORK, "Epochs without a better validation score before stopping.")
     ] = None,
-    batch_size: Annotated[int | None, _option(_NETWORK, "Rows a step; all at once if not given.")] = None,
+    batch_size: Annotated[int | None, _option(_NETWORK, "Rows a step. (default: all, of many 16384)")] = None,
     feature_norm: Annotated[str | None, _option(_NETWORK, "Scale features first: none, l1 or l2.")] = None,
     row_norm: Annotated[str | None, _option(_NETWORK, "Scale diffused rows: none, l1 or l2.")] = None,
     device: Annotated[str | None, _option(_NETWORK, "cpu, cuda or auto.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of splits, walks and network.")] = 0,
     threads: Threads = None,
+    memory: Memory = None,
+    on: On = "local",
+    address: Address = None,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
@@ -92,7 +98,7 @@ def train(
         omega=omega, rho=rho, tau=tau, epsilon=epsilon, engine=engine, convention=convention, mass=mass, length=length,
         first_k=first_k, hidden=hidden, layers=layers, bias=bias, heads=heads, dropout=dropout, lr=lr,
         weight_decay=weight_decay, epochs=epochs, patience=patience, batch_size=batch_size, feature_norm=feature_norm,
-        row_norm=row_norm, device=device, threads=threads,
+        row_norm=row_norm, device=device, threads=threads, memory=memory,
     )  # fmt: skip
     started = time.perf_counter()
     graph = load_source(source, data_dir)
@@ -100,7 +106,9 @@ def train(
     place = output or Path(f"{Path(graph.name).name}-model")
     _check_place(place)
     chosen = _splits(graph, splits, split_file, split, per_class, val, test, seed)
-    result = _evaluate(graph, chosen, {**_preset(preset, source), **params, "seed": seed}, inductive)
+    with _row_maker(on, address, source, data_dir, threads) as make_rows:
+        settings = {**_preset(preset, source), **params, "seed": seed}
+        result = _evaluate(graph, chosen, settings, inductive, make_rows)
     result.best.save(place)
     if json:
         print_json({**result.to_json(), "model": str(place)})
@@ -117,12 +125,30 @@ def _check_place(place: Path) -> None:
     check_new_folder(place, overwrite=True, ours=is_model)
 
 
-def _evaluate(graph: Graph, chosen: list[Split], params: dict[str, Any], inductive: bool) -> Evaluation:
+def _row_maker(
+    on: str, address: str | None, source: str, data_dir: Path | None, threads: int | None
+) -> AbstractContextManager[RowMaker | None]:
+    """Who makes the rows: nobody else, or a cluster."""
+    from nodewise.errors import InputError
+
+    if on not in ("local", "ray"):
+        raise InputError(f"--on {on}: expected local or ray")
+    if on == "local":
+        return nullcontext()
+    from nodewise.engines import row_maker
+
+    return row_maker(source, data_dir, address=address, threads=threads)
+
+
+def _evaluate(
+    graph: Graph, chosen: list[Split], params: dict[str, Any], inductive: bool, make_rows: RowMaker | None
+) -> Evaluation:
     from nodewise.learn.evaluate import evaluate
     from nodewise.learn.nigcn import NIGCN
 
+    model = NIGCN(**params)
     with progress(f"train {graph.name}", len(chosen)) as advance:
-        return evaluate(NIGCN(**params), graph, chosen, inductive=inductive, progress=lambda _: advance(1))
+        return evaluate(model, graph, chosen, inductive=inductive, make_rows=make_rows, progress=lambda _: advance(1))
 
 
 def _splits(

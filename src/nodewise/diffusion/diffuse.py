@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,7 +18,7 @@ from nodewise.diffusion import exact
 from nodewise.diffusion.aggregate import weighted_sum
 from nodewise.diffusion.ghd import MOST_HOPS, ghd, last_hop
 from nodewise.diffusion.length import Convention, diffusion_lengths
-from nodewise.diffusion.plan import Plan, bring_in, exact_side, make_plan, reads_in_order
+from nodewise.diffusion.plan import Engine, Plan, bring_in, exact_side, make_plan, reads_in_order
 from nodewise.diffusion.walks import (
     MASSES,
     Mass,
@@ -36,8 +36,7 @@ from nodewise.graph import Graph
 from nodewise.memory import memory_budget
 from nodewise.parallel import thread_count
 
-Engine = Literal["auto", "exact", "walks", "stratified"]
-ENGINES = ("auto", "exact", "walks", "stratified")
+ENGINES = get_args(Engine)
 NO_LIMIT = np.iinfo(np.int64).max
 
 

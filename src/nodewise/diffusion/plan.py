@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,6 +24,7 @@ from nodewise.graph import Graph
 from nodewise.memory import available_memory
 from nodewise.pagecache import PAGE, preload, resident_share
 
+Engine = Literal["auto", "exact", "walks", "stratified"]
 ENTRY_BYTES = 32  # a neighbour's weight as it is found, joined with others and put in order
 PILOT = 4  # targets whose sampling is counted before deciding
 
@@ -41,15 +42,15 @@ DISK_BYTE, DISK_PAGE = 0.6, 40_000.0  # a byte of a file read front to back, a p
 class Plan:
     """The engine chosen, why, and the seconds each engine was expected to take (where they were compared)."""
 
-    engine: str
+    engine: Engine
     reason: str
-    seconds: dict[str, float] = field(default_factory=dict)
+    seconds: dict[Engine, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.engine}: {self.reason}"
 
 
-def make_plan(graph: Graph, nodes: IntArray, reach: IntArray, how: Sampling, engine: str, memory: int) -> Plan:
+def make_plan(graph: Graph, nodes: IntArray, reach: IntArray, how: Sampling, engine: Engine, memory: int) -> Plan:
     """The engine asked for, or the cheapest for ``nodes`` and the graph's own features."""
     if engine != "auto":
         return Plan(engine, "asked for")
@@ -58,8 +59,8 @@ def make_plan(graph: Graph, nodes: IntArray, reach: IntArray, how: Sampling, eng
     if propagating <= pilot:
         return Plan("exact", "cheaper than to find out what sampling would cost", {"exact": _seconds(propagating, how)})
     bring_in(graph, nodes.size, reach, how)  # or the pilot waits for the disk at every step
-    costs = {"exact": propagating, **_sampling_nanoseconds(graph, nodes, reach, how, memory)}
-    seconds = {name: _seconds(cost, how) for name, cost in costs.items()}
+    costs = {**_sampling_nanoseconds(graph, nodes, reach, how, memory), "exact": propagating}
+    seconds: dict[Engine, float] = {name: _seconds(cost, how) for name, cost in costs.items()}
     best = min(seconds, key=lambda name: seconds[name])
     others = ", ".join(f"{name} {value:.3g} s" for name, value in seconds.items() if name != best)
     return Plan(best, f"expected to take {seconds[best]:.3g} s ({others})", seconds)
@@ -133,13 +134,14 @@ def _blocks(graph: Graph, columns: float, memory: int) -> float:
 
 def _sampling_nanoseconds(
     graph: Graph, nodes: IntArray, reach: IntArray, how: Sampling, memory: int
-) -> dict[str, float]:
+) -> dict[Engine, float]:
     """What ``walks`` and ``stratified`` would cost, from a pilot of evenly chosen targets."""
     chosen = np.unique(np.linspace(0, nodes.size - 1, min(PILOT, nodes.size)).astype(np.int64))
     entry = 0.0 if graph.features is None else _entry_nanoseconds(graph.features)
     share = nodes.size / chosen.size
-    costs = {}
-    for name, sampler, factor in (("walks", walk, 1.0), ("stratified", stratify, TOGETHER)):
+    costs: dict[Engine, float] = {}
+    samplers: list[tuple[Engine, Any, float]] = [("walks", walk, 1.0), ("stratified", stratify, TOGETHER)]
+    for name, sampler, factor in samplers:
         weights, _, steps = sampler(graph, nodes[chosen], reach[chosen], how)
         stepping = factor * float(steps.sum()) * _step_nanoseconds(graph)
         entries = share * weights.nodes.size

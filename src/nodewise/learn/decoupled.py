@@ -71,8 +71,8 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
         """How many nodes :meth:`_represent` can take at a time."""
         return graph.num_nodes
 
-    def _column_blocks(self, graph: Graph, nodes: IntArray, memory: int) -> list[slice] | None:
-        """Where rows of all ``nodes`` are best made together, a block of columns after the other: these blocks."""
+    def _column_blocks(self, graph: Graph, nodes: IntArray | None, memory: int) -> list[slice] | None:
+        """Where rows of ``nodes`` (or all) are best made together, a block of columns after the other: these blocks."""
         return None
 
     def _represent_block(self, graph: Graph, nodes: IntArray, block: slice) -> FloatArray:
@@ -104,14 +104,14 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
 
     def represent(self, graph: Graph, nodes: AnyArray | None = None) -> FloatArray:
         """The rows that the head sees, for ``nodes`` or for all."""
-        nodes = _nodes_or_all(graph, nodes)
+        nodes = nodes_or_all(graph, nodes)
         _check_features(graph)
         return self._rows(graph, nodes)
 
     def predict_proba(self, graph: Graph, nodes: AnyArray | None = None) -> FloatArray:
         """Probabilities ``(len(nodes), len(classes_))``, columns as in ``classes_``."""
         self._check_fitted()
-        nodes = _nodes_or_all(graph, nodes)
+        nodes = nodes_or_all(graph, nodes)
         if graph.num_features != self.n_features_in_:
             raise InputError(
                 f"{graph.name} has {graph.num_features:,} features; this model was trained on {self.n_features_in_:,}"
@@ -168,11 +168,12 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
         """None where rows can be made for any few nodes; else the blocks of columns in which rows of all are made."""
         _check_features(graph)
         budget = memory_budget(self.memory if memory is None else memory)
-        return self._column_blocks(graph, _nodes_or_all(graph, nodes), budget)
+        nodes = None if nodes is None else checked_nodes(nodes, graph.num_nodes, "nodes")
+        return self._column_blocks(graph, nodes, budget)
 
     def represent_block(self, graph: Graph, nodes: AnyArray | None, block: slice) -> FloatArray:
         """The columns ``block`` of the rows of ``nodes``; :meth:`finish_rows` makes whole rows what the head sees."""
-        return self._represent_block(graph, _nodes_or_all(graph, nodes), block)
+        return self._represent_block(graph, nodes_or_all(graph, nodes), block)
 
     def finish_rows(self, rows: FloatArray) -> FloatArray:
         """Rows put together from blocks, brought to ``row_norm``."""
@@ -390,7 +391,7 @@ def known_labels(graph: Graph, nodes: IntArray, what: str) -> AnyArray:
     return labels
 
 
-def _nodes_or_all(graph: Graph, nodes: AnyArray | None) -> IntArray:
+def nodes_or_all(graph: Graph, nodes: AnyArray | None) -> IntArray:
     return np.arange(graph.num_nodes) if nodes is None else checked_nodes(nodes, graph.num_nodes, "nodes")
 
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from nodewise._typing import FloatArray, IntArray
-from nodewise.diffusion.diffuse import Diffusion, Engine, Params, diffuse, plan_diffusion
+from nodewise._typing import AnyArray, FloatArray, IntArray
+from nodewise.diffusion.diffuse import Diffusion, Params, diffuse, plan_diffusion
 from nodewise.diffusion.length import Convention
-from nodewise.diffusion.plan import ENTRY_BYTES
+from nodewise.diffusion.plan import ENTRY_BYTES, Engine
 from nodewise.diffusion.walks import Mass
 from nodewise.graph import Graph
-from nodewise.learn.decoupled import DecoupledClassifier
+from nodewise.learn.decoupled import DecoupledClassifier, nodes_or_all
 from nodewise.memory import memory_budget
 
 
@@ -104,6 +104,10 @@ class NIGCN(DecoupledClassifier):
         self.plan_ = self._planned(graph, nodes).plan
         self.engine_ = self.plan_.engine
 
+    def cheapest_engine(self, graph: Graph, nodes: AnyArray | None = None) -> Engine:
+        """The engine that ``engine="auto"`` would choose for these nodes, or for all."""
+        return plan_diffusion(graph, nodes_or_all(graph, nodes), engine="auto", **self._diffusion()).plan.engine
+
     def _represent(self, graph: Graph, nodes: IntArray) -> FloatArray:
         found = diffuse(graph, nodes, engine=self._engine, **self._diffusion())
         rows = found.apply(graph.features, self.feature_norm)
@@ -117,8 +121,10 @@ class NIGCN(DecoupledClassifier):
         neighbours = self._planned(graph, np.zeros(1, np.int64)).most_neighbours
         return memory_budget(self.memory) // (ENTRY_BYTES * neighbours)
 
-    def _column_blocks(self, graph: Graph, nodes: IntArray, memory: int) -> list[slice] | None:
-        return self._planned(graph, nodes, memory).blocks(graph.features) if self._engine == "exact" else None
+    def _column_blocks(self, graph: Graph, nodes: IntArray | None, memory: int) -> list[slice] | None:
+        if self._engine != "exact":
+            return None
+        return self._planned(graph, nodes_or_all(graph, nodes), memory).blocks(graph.features)
 
     def _represent_block(self, graph: Graph, nodes: IntArray, block: slice) -> FloatArray:
         return self._planned(graph, nodes).apply_columns(graph.features, self.feature_norm, block)

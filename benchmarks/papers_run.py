@@ -1,0 +1,155 @@
+"""One timed run in a process of its own: open, diffuse, train, test, and what that took. Prints JSON.
+
+Started by papers100m.py, for each measurement anew, so that its peak memory is its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import cProfile
+import json
+import os
+import pstats
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nodewise as nw
+from nodewise.learn.evaluate import Evaluation, evaluate
+from nodewise.splits import PARTS, Split
+
+# The paper's omega, rho, tau and epsilon, in the convention of its program; its learning rate, dropout and weight
+# decay. Width, patience and normalisation are the library's own.
+PARAMS: dict[str, Any] = {
+    "omega": 7.4,
+    "rho": 1.3,
+    "tau": 0.6,
+    "epsilon": 0.01,
+    "convention": "reference",
+    "engine": "walks",
+    "lr": 0.01,
+    "dropout": 0.1,
+    "weight_decay": 5e-4,
+}
+SAMPLE_SECONDS = 0.05
+PROFILE_LINES = 25
+
+
+class Watch:
+    """The most anonymous memory that this process held while it was watched; file pages are the kernel's to drop."""
+
+    def __init__(self) -> None:
+        self.peak = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def _look(self) -> None:
+        while not self._stop.wait(SAMPLE_SECONDS):
+            self.peak = max(self.peak, status_bytes("RssAnon"))
+
+    def __enter__(self) -> Watch:
+        self.peak = status_bytes("RssAnon")
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self.peak = max(self.peak, status_bytes("RssAnon"))
+
+
+def status_bytes(field: str) -> int:
+    """A line of /proc/self/status, in bytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
+
+
+def bytes_read() -> int | None:
+    """Bytes that this process has had read from a disk; None where the kernel does not say."""
+    try:
+        lines = Path("/proc/self/io").read_text().splitlines()
+    except OSError:
+        return None
+    return next(int(line.split()[1]) for line in lines if line.startswith("read_bytes:"))
+
+
+def drop_page_cache(store: Path) -> str:
+    """Have the kernel forget what it has read; how that was done."""
+    os.sync()
+    try:
+        Path("/proc/sys/vm/drop_caches").write_text("3\n")
+    except OSError:
+        for path in filter(Path.is_file, store.rglob("*")):
+            handle = os.open(path, os.O_RDONLY)
+            os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(handle)
+        return "posix_fadvise on the store's files"
+    return "drop_caches"
+
+
+def run(store: Path) -> tuple[float, Evaluation]:
+    """Seconds to open, and the rest."""
+    started = time.perf_counter()
+    graph = nw.open_store(store)
+    opened = time.perf_counter() - started
+    split = Split(*(graph.splits[part] for part in PARTS))
+    return opened, evaluate(nw.NIGCN(**PARAMS), graph, [split])
+
+
+def measure(store: Path, profile: cProfile.Profile | None) -> tuple[dict[str, Any], Evaluation]:
+    """Seconds, score, memory and bytes read of one run."""
+    before = bytes_read()
+    with Watch() as watch, profile or contextlib.nullcontext():
+        opened, result = run(store)
+    after = bytes_read()
+    split = result.splits[0]
+    seconds = {"open": opened, "diffuse": split.diffusion_seconds, "train": split.train_seconds}
+    return {
+        **{f"{step}_seconds": value for step, value in seconds.items()},
+        "total_seconds": sum(seconds.values()),
+        "epochs": split.epochs,
+        "val_f1": split.val_f1,
+        "test_f1": split.test_f1,
+        "peak_resident_bytes": status_bytes("VmHWM"),
+        "peak_anonymous_bytes": watch.peak,
+        "disk_bytes": None if before is None or after is None else after - before,
+    }, result
+
+
+def profile_lines(profile: cProfile.Profile) -> Iterator[dict[str, Any]]:
+    """The library's functions by the time spent in them and below; what threads do is time of who waits for them."""
+    package = str(Path(nw.__file__).parent)
+    timed = pstats.Stats(profile).stats.items()  # type: ignore[attr-defined]
+    ours = [(key, entry) for key, entry in timed if key[0].startswith(package)]
+    for (file, _, function), (_, calls, own, cumulative, _) in sorted(ours, key=lambda item: -item[1][3])[
+        :PROFILE_LINES
+    ]:
+        where = f"{Path(file).relative_to(package).with_suffix('')}.{function}"
+        yield {"function": where, "calls": calls, "seconds": cumulative, "own_seconds": own}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("store", type=Path)
+    parser.add_argument("small", type=Path, help="a small store of the same kind, to compile the kernels on")
+    parser.add_argument("--cold", action="store_true", help="empty the page cache first")
+    parser.add_argument("--profile", action="store_true", help="say where the time goes")
+    parser.add_argument("--save", type=Path, help="keep the model here")
+    arguments = parser.parse_args()
+    started = time.perf_counter()
+    run(arguments.small)
+    warm_up = time.perf_counter() - started
+    cache = drop_page_cache(arguments.store) if arguments.cold else "as it is"
+    profile = cProfile.Profile() if arguments.profile else None
+    measured, result = measure(arguments.store, profile)
+    if arguments.save:
+        result.best.save(arguments.save)
+    lines = {"profile": list(profile_lines(profile))} if profile else {}
+    print(json.dumps({"page_cache": cache, "compile_seconds": warm_up, **measured, **lines}))
+
+
+if __name__ == "__main__":
+    main()

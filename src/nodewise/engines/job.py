@@ -1,0 +1,127 @@
+"""A job: what is asked of which model and graph, cut into pieces that anyone can make from the job and a number.
+
+Two jobs are the same when the same model, graph, nodes, chunks and memory make the same answer; where these lie, and
+how many threads work on them, may differ from one run to the next.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from nodewise._typing import IntArray
+from nodewise.diffusion.plan import Engine
+from nodewise.errors import InputError, StoreError
+
+Kind = Literal["predict", "embed"]
+CHUNK = 1 << 16  # nodes a shard
+
+FORMAT, FORMAT_VERSION = "nodewise-job", 1
+JOB, NODES, COLUMNS, SUMMARY = "job.json", "nodes.npy", ".columns", "summary.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """All that a piece of the work depends on.
+
+    ``model_sha256`` and ``graph`` say what lay at ``model`` and ``source`` when the job began. ``nodes_sha256`` is None
+    where all nodes are asked about, in order; else the nodes lie in the output folder. ``blocks`` are the columns that
+    are made for all nodes at once before any shard is, or None where a few nodes' rows can be made on their own.
+    ``engine`` is another one than the model learned with, or None. ``crowded``: pieces are made side by side on a
+    machine, and share its memory where ``memory`` does not say.
+    """
+
+    kind: Kind
+    model: str
+    source: str
+    data_dir: str | None
+    output: str
+    model_sha256: str
+    graph: str
+    num_nodes: int
+    nodes_sha256: str | None
+    chunk: int
+    memory: int | None
+    threads: int | None
+    crowded: bool = False
+    engine: Engine | None = None
+    blocks: tuple[tuple[int, int], ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.chunk < 1:
+            raise InputError(f"chunk={self.chunk}: expected a whole number of nodes, at least 1")
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.output)
+
+    @property
+    def num_chunks(self) -> int:
+        """At least one, so that no nodes give a table without rows, not no table."""
+        return max(1, -(-self.num_nodes // self.chunk))
+
+    def range_of(self, chunk: int) -> tuple[int, int]:
+        """The places, among the nodes asked about, of a chunk's first node and of the one after its last."""
+        return chunk * self.chunk, min(self.num_nodes, (chunk + 1) * self.chunk)
+
+    def nodes(self, first: int = 0, last: int | None = None) -> IntArray:
+        """The nodes at these places; all of them by default."""
+        last = self.num_nodes if last is None else last
+        if self.nodes_sha256 is None:
+            return np.arange(first, last)
+        return np.array(np.load(self.folder / NODES, mmap_mode="r")[first:last])
+
+    def shard(self, chunk: int) -> Path:
+        return self.folder / f"part-{chunk:05d}.parquet"
+
+    def column_file(self, block: int) -> Path:
+        return self.folder / COLUMNS / f"block-{block:05d}.npy"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What decides the answer, by the names that users know."""
+        return {
+            "command": self.kind,
+            "model": self.model_sha256,
+            "graph": self.graph,
+            "nodes": self.nodes_sha256 or "all",
+            "number of nodes": self.num_nodes,
+            "chunk": self.chunk,
+            "memory": None if self.blocks is None else self.memory,
+            "engine": self.engine,
+        }
+
+    @property
+    def fingerprint(self) -> str:
+        return hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()
+
+    def to_json(self) -> str:
+        content = {"format": FORMAT, "format_version": FORMAT_VERSION, **dataclasses.asdict(self)}
+        return json.dumps({**content, "fingerprint": self.fingerprint}, indent=2) + "\n"
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """The job whose shards lie in ``folder``."""
+        file = folder / JOB
+        try:
+            content = json.loads(file.read_bytes())
+            if content.pop("format") != FORMAT or content.pop("format_version") != FORMAT_VERSION:
+                raise ValueError(f"expected format {FORMAT}, version {FORMAT_VERSION}")
+            fingerprint, blocks = content.pop("fingerprint"), content["blocks"]
+            job = cls(**{**content, "blocks": None if blocks is None else tuple((a, b) for a, b in blocks)})
+            if job.fingerprint != fingerprint:
+                raise ValueError("altered since it was written")
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise StoreError(
+                f"{file}: cannot be read as a job of nodewise ({error}); restore it, or choose another place"
+            ) from error
+        return job
+
+
+def digest_of_nodes(nodes: IntArray) -> str:
+    return hashlib.sha256(np.ascontiguousarray(nodes, "<i8").tobytes()).hexdigest()

@@ -1,0 +1,77 @@
+"""Rows for training, made on a Ray cluster: only those of the nodes asked about travel back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nodewise._typing import FloatArray, IntArray
+from nodewise.engines.on_ray import connected, scatter
+from nodewise.engines.opened import fitted_to, graph_id, open_graph, placed
+from nodewise.engines.tasks import PieceError
+from nodewise.errors import StoreError
+from nodewise.graph import Graph
+from nodewise.learn.decoupled import RowMaker
+from nodewise.learn.nigcn import NIGCN
+from nodewise.learn.rows import new_rows
+from nodewise.memory import memory_budget
+
+NODES_A_CALL = 1 << 10  # training asks about few
+
+
+class Where(NamedTuple):
+    """How a worker finds the graph."""
+
+    source: str
+    data_dir: str | None
+    graph_id: str
+
+
+@contextmanager
+def row_maker(
+    source: str, data_dir: str | Path | None = None, *, address: str | None = None, threads: int | None = None
+) -> Iterator[RowMaker]:
+    """A function ``(model, graph, nodes)`` that answers what ``model.represent(graph, nodes)`` does, bit for bit.
+
+    ``graph`` is what ``source`` gives here; workers open ``source`` themselves. ``address``, ``threads``: as in
+    :func:`nodewise.engines.run`.
+    """
+    (source, folder), cores = placed(source, data_dir), threads or 1
+    with connected(address, cores) as ray:
+
+        def make(model: NIGCN, graph: Graph, nodes: IntArray) -> FloatArray:
+            where = Where(source, folder, graph_id(source, graph))
+            return _rows(ray, fitted_to(model, cores, None, crowded=True), graph, nodes, where)
+
+        yield make
+
+
+def _rows(ray: Any, model: NIGCN, graph: Graph, nodes: IntArray, where: Where) -> FloatArray:
+    rows = new_rows(nodes.size, graph.num_features, memory_budget(model.memory) // 2)
+    blocks = model.blocks(graph, nodes)
+    shared = ray.put(model)
+    places: list[Any]
+    calls: dict[int, tuple[Any, ...]]
+    if blocks is None:
+        places = [slice(first, first + NODES_A_CALL) for first in range(0, nodes.size, NODES_A_CALL)]
+        calls = {i: (shared, where, nodes[place], None) for i, place in enumerate(places)}
+    else:
+        places = [(slice(None), block) for block in blocks]
+        calls = {i: (shared, where, nodes, block) for i, block in enumerate(blocks)}
+    try:
+        for i, part in scatter(ray, _part, calls, model.threads or 1):
+            rows[places[i]] = part
+    except PieceError as error:
+        raise StoreError(f"rows, part {error.piece + 1:,} of {len(calls):,}, {error.said}") from error
+    for first in range(0, nodes.size if blocks else 0, NODES_A_CALL):
+        part = slice(first, first + NODES_A_CALL)
+        rows[part] = model.finish_rows(rows[part])
+    return rows
+
+
+def _part(model: NIGCN, where: Where, nodes: IntArray, block: slice | None) -> FloatArray:
+    """Whole rows of some nodes, or a block of columns of all."""
+    graph = open_graph(*where)
+    return model.represent(graph, nodes) if block is None else model.represent_block(graph, nodes, block)

@@ -1,0 +1,124 @@
+"""The pieces of a job: functions of the job and a number, for any process on any machine that sees the same files.
+
+It does not matter how often a piece is made, or by how many at once: each writes the same bytes to a file of its own,
+which takes the piece's name when it is whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from nodewise._typing import AnyArray, FloatArray, IntArray
+from nodewise.atomic import new_file
+from nodewise.engines.folder import stamp_of
+from nodewise.engines.job import Job
+from nodewise.engines.opened import fitted_to, open_graph, open_model
+from nodewise.errors import StoreError
+from nodewise.graph import Graph
+from nodewise.learn.nigcn import NIGCN
+from nodewise.predictions import predicted, represented, write_tables
+
+Task = Callable[[Job, int], None]
+ROWS_BYTES = 1 << 28  # representations held at a time
+
+
+class PieceError(Exception):
+    """A piece could not be made: which one, and what is said of it (as "failed: the disk is full")."""
+
+    def __init__(self, piece: int, said: str) -> None:
+        super().__init__(piece, said)
+        self.piece = piece
+        self.said = said
+
+
+def run_block(job: Job, block: int) -> None:
+    """Make a block of columns for all nodes of the job."""
+    model, graph = _opened(job)
+
+    def write(file: Path) -> None:
+        first, last = (job.blocks or ())[block]
+        with file.open("wb") as stream:
+            np.save(stream, model.represent_block(graph, job.nodes(), slice(first, last)))
+
+    _once(job.column_file(block), write)
+
+
+def run_chunk(job: Job, chunk: int) -> None:
+    """Make a shard: the rows of a chunk of nodes, and of these what the job wants."""
+    _once(job.shard(chunk), lambda file: write_tables(file, _tables(job, chunk), ".parquet", stamp_of(job, chunk)))
+
+
+def _tables(job: Job, chunk: int) -> Iterator[pa.Table]:
+    model, graph = _opened(job)
+    for nodes, rows in _rows(job, chunk):
+        if job.kind == "embed":
+            yield represented(graph, nodes, rows)
+        else:
+            with _one_torch_thread():
+                table = predicted(model, graph, nodes, rows)
+            yield table
+
+
+def _opened(job: Job) -> tuple[NIGCN, Graph]:
+    model = open_model(job.model, job.model_sha256)
+    fitted = fitted_to(model, job.threads, job.memory, job.crowded, job.engine)
+    return fitted, open_graph(job.source, job.data_dir, job.graph)
+
+
+def _once(piece: Path, write: Callable[[Path], None]) -> None:
+    """Make a piece that is not there. Another run of the job may make it meanwhile, and tidy up as it ends."""
+    if piece.is_file():
+        return
+    try:
+        with new_file(piece) as temporary:
+            write(temporary)
+    except OSError:  # StoreError is one
+        if not piece.is_file():
+            raise
+
+
+def _rows(job: Job, chunk: int) -> Iterator[tuple[IntArray, FloatArray]]:
+    """Nodes of a chunk and their final rows, as many at a time as memory is meant for; at least once."""
+    model, graph = _opened(job)
+    columns = None if job.blocks is None else [_columns(job, block) for block in range(len(job.blocks))]
+    first, end = job.range_of(chunk)
+    step = max(1, ROWS_BYTES // (4 * max(1, graph.num_features)))
+    for start in range(first, max(end, first + 1), step):
+        last = min(end, start + step)
+        nodes = job.nodes(start, last)
+        if columns is None:
+            yield nodes, model.represent(graph, nodes)
+        else:
+            yield nodes, model.finish_rows(np.concatenate([part[start:last] for part in columns], axis=1))
+
+
+def _columns(job: Job, block: int) -> AnyArray:
+    file, (first, last) = job.column_file(block), (job.blocks or ())[block]
+    try:
+        columns: AnyArray = np.load(file, mmap_mode="r")
+    except (OSError, ValueError, EOFError) as error:
+        raise StoreError(f"{file}: cannot be read ({error}); delete it, and the same command makes it again") from error
+    if columns.shape != (job.num_nodes, last - first):
+        raise StoreError(
+            f"{file}: has shape {columns.shape}, expected {(job.num_nodes, last - first)}; delete it, and the same "
+            f"command makes it again"
+        )
+    return columns
+
+
+@contextmanager
+def _one_torch_thread() -> Iterator[None]:
+    """How a product is summed up depends on the number of threads, and no bit may depend on where a piece is made."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,134 @@
+"""``nodewise predict`` and ``nodewise embed``: what they print, and that the same command goes on where it stopped."""
+
+import logging
+import os
+import pty
+import re
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from nodewise import NIGCN, open_store, synthetic, write_store
+from nodewise.cli import main
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run ``nodewise ARGS``; returns the exit code and stderr."""
+    logger = logging.getLogger("nodewise")
+    monkeypatch.setattr(logger, "handlers", [])
+    monkeypatch.setattr(logger, "propagate", True)
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+
+    def call(*args):
+        monkeypatch.setattr(sys, "argv", ["nodewise", *map(str, args)])
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code or 0
+        return code, capsys.readouterr().err
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with a store and a model."""
+    folder = tmp_path_factory.mktemp("predict")
+    graph = synthetic.dcsbm(300, avg_degree=8, classes=3, features=8, signal=2.0, seed=0)
+    write_store(graph, folder / "store")
+    NIGCN(epochs=10, epsilon=0.1, engine="walks").fit(graph, train=range(60)).save(folder / "model")
+    return folder
+
+
+def read(folder):
+    return pa.concat_tables([pq.read_table(shard) for shard in sorted(folder.glob("part-*.parquet"))])
+
+
+def test_predict_to_a_folder_writes_shards_and_says_how_fast(run, place, tmp_path):
+    code, err = run("predict", place / "model", place / "store", "-o", tmp_path / "out", "--chunk", 128)
+    assert code == 0
+    assert f"300 nodes, 300 rows written to {tmp_path / 'out'}: " in err
+    assert "nodes/s" in err
+    expected = NIGCN.load(place / "model").predict(open_store(place / "store"))
+    assert np.array_equal(read(tmp_path / "out")["label"], expected)
+
+
+def test_the_same_command_goes_on_and_another_is_refused(run, place, tmp_path):
+    command = ["predict", place / "model", place / "store", "-o", tmp_path / "out", "--chunk", 100]
+    assert run(*command)[0] == 0
+    (tmp_path / "out" / "part-00001.parquet").unlink()
+    code, err = run(*command)
+    assert code == 0
+    assert "2 of 3 shards are there already" in err
+    assert read(tmp_path / "out").num_rows == 300
+    code, err = run(*command[:-1], 50)
+    assert code == 2
+    assert "chunk (100 there, 50 here)" in err
+    assert len(err.splitlines()) == 1
+    assert run(*command[:-1], 50, "--overwrite")[0] == 0
+    assert len(list((tmp_path / "out").glob("part-*"))) == 6
+
+
+def test_embed_writes_what_the_network_sees(run, place, tmp_path):
+    (tmp_path / "nodes.txt").write_text("5\n2\n5\n")
+    code, err = run(
+        "embed", place / "model", place / "store", "-o", tmp_path / "out.parquet", "--nodes", tmp_path / "nodes.txt"
+    )
+    assert code == 0
+    assert "3 nodes, 3 rows" in err
+    table = pq.read_table(tmp_path / "out.parquet")
+    assert table["node"].to_pylist() == [5, 2, 5]
+    expected = NIGCN.load(place / "model").represent(open_store(place / "store"), [5, 2, 5])
+    assert np.array_equal(np.array(table["representation"].to_pylist(), np.float32), expected)
+
+
+def test_memory_is_an_amount(run, place, tmp_path):
+    command = ["predict", place / "model", place / "store", "-o", tmp_path / "out", "--memory"]
+    code, err = run(*command, "much")
+    assert code == 2
+    assert "much" in err
+    assert run(*command, "1GB")[0] == 0
+
+
+@pytest.mark.parametrize("command", ["predict", "embed"])
+def test_help(capsys, monkeypatch, command):
+    monkeypatch.setattr(sys, "argv", ["nodewise", command, "--help"])
+    with pytest.raises(SystemExit):
+        main()
+    assert "--address" in capsys.readouterr().out
+
+
+def test_ray_that_is_not_installed_is_named(run, place, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    code, err = run("predict", place / "model", place / "store", "-o", tmp_path / "out", "--on", "ray")
+    assert code == 2
+    assert "pip install 'nodewise[ray]'" in err
+
+
+def test_a_terminal_sees_nodes_per_second_and_time_left(place, tmp_path):
+    """Run on a pseudo-terminal wide enough for all columns."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "nodewise", "predict", place / "model", place / "store", "-o", tmp_path / "out"]
+    process = subprocess.Popen(
+        [*map(str, command), "--chunk", "1"],
+        stderr=theirs,
+        env={**os.environ, "COLUMNS": "160", "TERM": "xterm"},
+    )
+    os.close(theirs)
+    shown = b""
+    try:
+        while part := os.read(ours, 1 << 16):
+            shown += part
+    except OSError:  # the other end is closed
+        pass
+    os.close(ours)
+    assert process.wait() == 0
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
+    assert re.search(r"of 300 nodes +[\d,]+ nodes/s +\d:\d\d:\d\d +\d:\d\d:\d\d", text)  # time spent, and time left
