@@ -110,6 +110,7 @@ def measure(store: Path, profile: cProfile.Profile | None) -> tuple[dict[str, An
     return {
         **{f"{step}_seconds": value for step, value in seconds.items()},
         "total_seconds": sum(seconds.values()),
+        "phases": result.best.phases_,
         "epochs": split.epochs,
         "val_f1": split.val_f1,
         "test_f1": split.test_f1,

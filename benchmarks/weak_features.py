@@ -15,7 +15,7 @@ SPREAD = float(np.sqrt(BYTES * (256**2 - 1) / 12))
 
 
 FIELDS = 22  # of several classes each
-FIELD_SPREAD, CLASS_SPREAD = 0.3, 0.015  # where the noise has 1: one node hints at its field, thousands at their class
+FIELD_SPREAD, CLASS_SPREAD = 0.3, 0.03  # where the noise has 1: one node hints at its field, thousands at their class
 
 
 def centres(classes: int, width: int, seed: int) -> FloatArray:

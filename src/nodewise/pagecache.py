@@ -108,7 +108,7 @@ class RowBlocks:
     """The rows of a mapped matrix in ranges, read ahead of their use by several threads.
 
     Iterating gives, for each ``(first, last)`` of ``ranges``, an array of these rows, good until the next one is asked
-    for. What is in memory already is used where it lies; the rest is read through the page cache as long as memory is
+    for. What is in memory already is used where it lies; the rest is read into the page cache as long as memory is
     free, and past it from then on.
     """
 
@@ -145,13 +145,13 @@ class RowBlocks:
 
     def _read(self, first: int, last: int, cached: int, direct: int | None, buffer: mmap.mmap) -> AnyArray:
         block = self._rows[first:last]
-        if resident_share(block) >= RESIDENT:
-            _populate(block)  # maps all its pages at once, not one by one as they are touched
+        cacheable = resident_share(block) >= RESIDENT or free_memory() > FREE_BYTES
+        if cacheable and _populate(block):  # read and mapped all at once, not page by page as it is touched
             return np.asarray(block)
         start = self._span.offset + first * self._row_bytes
         size = (last - first) * self._row_bytes
         ahead = start % PAGE  # past the cache, reads start and end at pages
-        handle = cached if direct is None or free_memory() > FREE_BYTES else direct
+        handle = cached if direct is None else direct
         view = memoryview(buffer)[: -(-(ahead + size) // PAGE) * PAGE]
         done = 0
         while done < ahead + size:
