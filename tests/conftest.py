@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from nodewise import Graph
+from nodewise.cli import main
 
 settings.register_profile(
     "nodewise", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow], derandomize=True
@@ -51,3 +55,24 @@ def data_dir():
     if not folder:
         pytest.skip("NODEWISE_DATA is not set")
     return Path(folder)
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run ``nodewise ARGS``; returns the exit code, stdout and stderr."""
+    logger = logging.getLogger("nodewise")
+    monkeypatch.setattr(logger, "handlers", [])
+    monkeypatch.setattr(logger, "propagate", True)
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+
+    def call(*args):
+        monkeypatch.setattr(sys, "argv", ["nodewise", *map(str, args)])
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code or 0
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return call

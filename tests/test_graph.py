@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nodewise as nw
-from nodewise import Graph, InputError, adjacency
+from nodewise import Graph, InputError, keys
 from oracles import graphs
 
 
@@ -36,7 +36,7 @@ def test_many_buckets_and_threads_build_the_same_adjacency(monkeypatch, threads)
     rng = np.random.default_rng(0)
     edges = rng.integers(0, 1000, (2, 5000)).astype(np.int32)
     whole = Graph.from_edges(edges, 1000, threads=1)
-    monkeypatch.setattr(adjacency, "KEYS_PER_BUCKET", 64)
+    monkeypatch.setattr(keys, "KEYS_PER_BUCKET", 64)
     parts = Graph.from_edges(edges, 1000, threads=threads)
     assert np.array_equal(whole.indptr, parts.indptr)
     assert np.array_equal(whole.indices, parts.indices)

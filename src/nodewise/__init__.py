@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nodewise.diffusion.ghd import ghd
     from nodewise.diffusion.length import diffusion_lengths, tau_distance
     from nodewise.graph import Graph
+    from nodewise.ingest import import_graph, import_store
     from nodewise.learn.nigcn import NIGCN
     from nodewise.learn.presets import presets
     from nodewise.store import open_store, write_store
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 _HOME = {
     "Graph": "nodewise.graph",
     "load": "nodewise.datasets",
+    "import_graph": "nodewise.ingest",
+    "import_store": "nodewise.ingest",
     "open_store": "nodewise.store",
     "write_store": "nodewise.store",
     "Diffusion": "nodewise.diffusion",
@@ -48,6 +51,8 @@ __all__ = [
     "diffuse",
     "diffusion_lengths",
     "ghd",
+    "import_graph",
+    "import_store",
     "load",
     "open_store",
     "presets",

@@ -52,7 +52,7 @@ def new_folder(path: AnyPath, overwrite: bool = False, *, ours: Ours | None = No
     that it was written by us and holds nothing else: a mistyped path does not cost a folder of something else.
     """
     check_new_folder(path, overwrite, ours=ours)
-    return _staged(Path(path), os.mkdir, _swap_folders)
+    return _staged(Path(path), os.mkdir, swap_folders)
 
 
 def check_new_folder(path: AnyPath, overwrite: bool = False, *, ours: Ours | None = None) -> None:
@@ -66,7 +66,7 @@ def check_new_folder(path: AnyPath, overwrite: bool = False, *, ours: Ours | Non
         raise StoreError(f"{target}: this is a file, and a folder is to be written; choose another place")
     if ours is None or ours(target):
         return
-    with _explained(target):
+    with explained(target):
         others = sorted(os.listdir(target))
     if others:
         raise StoreError(
@@ -81,15 +81,15 @@ def _staged(path: Path, create: Callable[[Path], None], commit: Callable[[Path, 
     partial = _sibling(target, "partial")
     new_parents = [folder for folder in target.parents if not folder.exists()]
     try:
-        with _explained(path):
+        with explained(path):
             target.parent.mkdir(parents=True, exist_ok=True)
             create(partial)
-        with _explained(path, only_in=partial):
+        with explained(path, only_in=partial):
             yield partial
-        with _explained(path):
-            _flush(partial)
+        with explained(path):
+            flush(partial)
             commit(partial, target)
-            _flush_folder(target.parent)
+            flush_folder(target.parent)
     except BaseException:
         _discard(partial)
         for folder in new_parents:
@@ -99,7 +99,7 @@ def _staged(path: Path, create: Callable[[Path], None], commit: Callable[[Path, 
 
 
 @contextmanager
-def _explained(path: Path, only_in: Path | None = None) -> Iterator[None]:
+def explained(path: Path, only_in: Path | None = None) -> Iterator[None]:
     """Turn an OSError into a StoreError about ``path``; with ``only_in``, leave those about other files alone."""
     try:
         yield
@@ -125,7 +125,7 @@ def _try_file(partial: Path) -> None:
     partial.unlink()
 
 
-def _swap_folders(partial: Path, target: Path) -> None:
+def swap_folders(partial: Path, target: Path) -> None:
     if not target.exists():
         partial.rename(target)
         return
@@ -139,18 +139,18 @@ def _swap_folders(partial: Path, target: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _flush(partial: Path) -> None:
+def flush(partial: Path) -> None:
     """Bring a file, or all that a folder holds, from the page cache to the disk."""
     if not partial.is_dir():
-        _flush_file(partial)
+        flush_file(partial)
         return
     for folder, _, files in os.walk(partial):
         for name in files:
-            _flush_file(Path(folder, name))
-        _flush_folder(Path(folder))
+            flush_file(Path(folder, name))
+        flush_folder(Path(folder))
 
 
-def _flush_file(path: Path) -> None:
+def flush_file(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -158,9 +158,9 @@ def _flush_file(path: Path) -> None:
         os.close(handle)
 
 
-def _flush_folder(path: Path) -> None:
+def flush_folder(path: Path) -> None:
     with contextlib.suppress(OSError):  # some file systems cannot, and the files themselves are safe by now
-        _flush_file(path)
+        flush_file(path)
 
 
 def _discard(partial: Path) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import os
 import re
+import sys
 
+from nodewise._typing import AnyArray
 from nodewise.errors import InputError
 
 _UNITS = {
@@ -19,6 +23,7 @@ _UNITS = {
     "ti": 1 << 40,
 }
 _AMOUNT = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?i?)b?\s*", re.IGNORECASE)
+_HUGE_PAGE = 2 << 20  # to give back less would split one
 _CGROUP = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
@@ -41,11 +46,11 @@ def show_bytes(count: float) -> str:
     >>> show_bytes(43_600_000_000), show_bytes(999)
     ('43.6 GB', '999 bytes')
     """
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "bytes" or count >= 100 else f"{count:.3g} {unit}"
+    for unit in ("bytes", "kB", "MB", "GB", "TB"):
+        if count < 1000 or unit == "TB":
+            break
         count /= 1000
-    return f"{count:.3g} TB"
+    return f"{count:.0f} {unit}" if unit == "bytes" or count >= 100 else f"{count:.3g} {unit}"
 
 
 def available_memory() -> int:
@@ -74,6 +79,16 @@ def resident_memory() -> int:
             return int(stream.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return 0
+
+
+def give_back(array: AnyArray) -> None:
+    """Return the memory of an array to the system, but for its edges, while the array lives on; it then holds zeros."""
+    if sys.platform != "linux":
+        return
+    address = array.ctypes.data
+    first, last = -(-address // _HUGE_PAGE) * _HUGE_PAGE, (address + array.nbytes) // _HUGE_PAGE * _HUGE_PAGE
+    if first < last:
+        ctypes.CDLL(None).madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), mmap.MADV_DONTNEED)
 
 
 def _field(name: str) -> int | None:

@@ -1,11 +1,9 @@
 """The command line, through its own entry point: what is printed where, and how it ends."""
 
 import json
-import logging
 import subprocess
 import sys
 import time
-import warnings
 
 import numpy as np
 import pyarrow.csv
@@ -13,30 +11,8 @@ import pyarrow.parquet
 import pytest
 
 from nodewise import NIGCN, open_store, synthetic, write_store
-from nodewise.cli import main
 
 QUICK = ["--epochs", "20", "--epsilon", "0.1", "--per-class", "5", "--val", "30", "--test", "50"]
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run ``nodewise ARGS``; returns the exit code, stdout and stderr."""
-    logger = logging.getLogger("nodewise")
-    monkeypatch.setattr(logger, "handlers", [])
-    monkeypatch.setattr(logger, "propagate", True)
-    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
-
-    def call(*args):
-        monkeypatch.setattr(sys, "argv", ["nodewise", *map(str, args)])
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = stop.code or 0
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return call
 
 
 @pytest.fixture
@@ -68,7 +44,7 @@ def test_help_is_quick_and_loads_neither_torch_nor_numba():
     assert min(times) < 0.5
 
 
-@pytest.mark.parametrize("command", ["train", "predict", "import", "info", "datasets", "verify"])
+@pytest.mark.parametrize("command", ["train", "predict", "embed", "import", "info", "datasets", "verify"])
 def test_every_command_explains_itself(run, command):
     code, out, _ = run(command, "--help")
     assert code == 0

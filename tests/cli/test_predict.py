@@ -1,12 +1,10 @@
 """``nodewise predict`` and ``nodewise embed``: what they print, and that the same command goes on where it stopped."""
 
-import logging
 import os
 import pty
 import re
 import subprocess
 import sys
-import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -14,27 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from nodewise import NIGCN, open_store, synthetic, write_store
-from nodewise.cli import main
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run ``nodewise ARGS``; returns the exit code and stderr."""
-    logger = logging.getLogger("nodewise")
-    monkeypatch.setattr(logger, "handlers", [])
-    monkeypatch.setattr(logger, "propagate", True)
-    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
-
-    def call(*args):
-        monkeypatch.setattr(sys, "argv", ["nodewise", *map(str, args)])
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = stop.code or 0
-        return code, capsys.readouterr().err
-
-    return call
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +29,7 @@ def read(folder):
 
 
 def test_predict_to_a_folder_writes_shards_and_says_how_fast(run, place, tmp_path):
-    code, err = run("predict", place / "model", place / "store", "-o", tmp_path / "out", "--chunk", 128)
+    code, _, err = run("predict", place / "model", place / "store", "-o", tmp_path / "out", "--chunk", 128)
     assert code == 0
     assert f"300 nodes, 300 rows written to {tmp_path / 'out'}: " in err
     assert "nodes/s" in err
@@ -64,11 +41,11 @@ def test_the_same_command_goes_on_and_another_is_refused(run, place, tmp_path):
     command = ["predict", place / "model", place / "store", "-o", tmp_path / "out", "--chunk", 100]
     assert run(*command)[0] == 0
     (tmp_path / "out" / "part-00001.parquet").unlink()
-    code, err = run(*command)
+    code, _, err = run(*command)
     assert code == 0
     assert "2 of 3 shards are there already" in err
     assert read(tmp_path / "out").num_rows == 300
-    code, err = run(*command[:-1], 50)
+    code, _, err = run(*command[:-1], 50)
     assert code == 2
     assert "chunk (100 there, 50 here)" in err
     assert len(err.splitlines()) == 1
@@ -78,7 +55,7 @@ def test_the_same_command_goes_on_and_another_is_refused(run, place, tmp_path):
 
 def test_embed_writes_what_the_network_sees(run, place, tmp_path):
     (tmp_path / "nodes.txt").write_text("5\n2\n5\n")
-    code, err = run(
+    code, _, err = run(
         "embed", place / "model", place / "store", "-o", tmp_path / "out.parquet", "--nodes", tmp_path / "nodes.txt"
     )
     assert code == 0
@@ -91,23 +68,20 @@ def test_embed_writes_what_the_network_sees(run, place, tmp_path):
 
 def test_memory_is_an_amount(run, place, tmp_path):
     command = ["predict", place / "model", place / "store", "-o", tmp_path / "out", "--memory"]
-    code, err = run(*command, "much")
+    code, _, err = run(*command, "much")
     assert code == 2
     assert "much" in err
     assert run(*command, "1GB")[0] == 0
 
 
 @pytest.mark.parametrize("command", ["predict", "embed"])
-def test_help(capsys, monkeypatch, command):
-    monkeypatch.setattr(sys, "argv", ["nodewise", command, "--help"])
-    with pytest.raises(SystemExit):
-        main()
-    assert "--address" in capsys.readouterr().out
+def test_help(run, command):
+    assert "--address" in run(command, "--help")[1]
 
 
 def test_ray_that_is_not_installed_is_named(run, place, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    code, err = run("predict", place / "model", place / "store", "-o", tmp_path / "out", "--on", "ray")
+    code, _, err = run("predict", place / "model", place / "store", "-o", tmp_path / "out", "--on", "ray")
     assert code == 2
     assert "pip install 'nodewise[ray]'" in err
 

@@ -20,6 +20,15 @@ import scipy.sparse as sp
 from nodewise.datasets import fetch
 
 REAL_DATA = os.environ.get("NODEWISE_DATA")
+REAL_URLOPEN = urllib.request.urlopen
+
+
+@pytest.fixture
+def urlopen(_nowhere: None, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """The real thing again, for servers on this machine."""
+    monkeypatch.setattr(urllib.request, "urlopen", REAL_URLOPEN)
+    monkeypatch.setenv("no_proxy", "*")
+    return REAL_URLOPEN
 
 
 @pytest.fixture

@@ -40,19 +40,29 @@ def cache(tmp_path: Path) -> Path:
     return tmp_path / "cache" / "planetoid"
 
 
+class Answer(io.BytesIO):
+    status = 200
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(content)
+        self.headers = http.client.HTTPMessage()
+        self.headers["Content-Length"] = str(len(content))
+        self.headers["Content-Type"] = "application/octet-stream"
+
+
 @pytest.fixture
 def web(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     """What the web serves, by file name; ``urlopen.asked`` lists the addresses that were asked for."""
     served = dict(CONTENT)
     asked: list[str] = []
 
-    def urlopen(url: str, timeout: float) -> Any:
-        assert timeout <= 10
-        asked.append(url)
-        name = url.rsplit("/", 1)[1]
+    def urlopen(request: urllib.request.Request, timeout: float) -> Answer:
+        assert timeout <= 20
+        asked.append(request.full_url)
+        name = request.full_url.rsplit("/", 1)[1]
         if name not in served:
-            raise urllib.error.HTTPError(url, 404, "Not Found", http.client.HTTPMessage(), None)
-        return io.BytesIO(served[name])
+            raise urllib.error.HTTPError(request.full_url, 404, "Not Found", http.client.HTTPMessage(), None)
+        return Answer(served[name])
 
     urlopen.asked = asked  # type: ignore[attr-defined]
     monkeypatch.setattr(urllib.request, "urlopen", urlopen)
@@ -183,7 +193,7 @@ def test_a_download_with_the_wrong_digest_is_not_kept(toy: Dataset, cache: Path,
     assert [path.name for path in cache.iterdir()] == ["ind.toy.x"]
 
 
-def test_a_write_that_fails_leaves_no_file_behind(
+def test_a_write_that_fails_leaves_no_file_that_could_be_taken_for_whole(
     toy: Dataset, cache: Path, web: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any) -> None:
@@ -192,7 +202,16 @@ def test_a_write_that_fails_leaves_no_file_behind(
     monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(StoreError, match=r"No space left.*NODEWISE_CACHE"):
         fetch.fetch_files(toy)
-    assert list(cache.iterdir()) == []
+    assert not set(CONTENT) & {path.name for path in cache.iterdir()}
+
+
+def test_a_long_download_is_told_about_now_and_then(
+    toy: Dataset, web: dict[str, bytes], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch, "TELL_SECONDS", -1)
+    with caplog.at_level(logging.INFO, logger="nodewise"):
+        fetch.fetch_files(toy)
+    assert "ind.toy.y: 6 bytes of 6 bytes" in caplog.text
 
 
 def test_a_cache_that_cannot_be_made_says_how_to_choose_another(
@@ -290,3 +309,63 @@ def test_a_data_set_without_download_does_not_try_one(toy: Dataset, web: dict[st
     with pytest.raises(StoreError, match=r"no download.*Origin: made up, https://example\.org"):
         fetch.fetch_files(local)
     assert urllib.request.urlopen.asked == []  # type: ignore[attr-defined]
+
+
+# ---------------------------------------------------------------------- large data sets: no digest is published
+
+
+@pytest.fixture
+def archive() -> Dataset:
+    """A data set in an archive that may have been unpacked."""
+    file = DataFile("big.zip", None, "https://example.org/big.zip", unpacked=("big", "ogbn_big"))
+    return Dataset("big", 1, 0, 0, 0, "ogb", "made up", "https://example.org", files=(file,))
+
+
+@pytest.fixture
+def parts() -> Dataset:
+    """A data set that is one folder."""
+    files = tuple(DataFile(f"big/{name}", None, f"https://example.org/{name}") for name in ("a", "b"))
+    return Dataset("big", 1, 0, 0, 0, "graphsaint", "made up", "https://example.org", files=files)
+
+
+def test_an_archive_or_a_folder_it_was_unpacked_to_will_do(archive: Dataset, tmp_path: Path) -> None:
+    for name in ("ogbn_big", "big"):
+        (tmp_path / "data" / "ogb" / name).mkdir(parents=True)
+        assert fetch.fetch_files(archive, tmp_path / "data") == {"big.zip": tmp_path / "data" / "ogb" / name}
+    put(tmp_path / "data" / "ogb", {"big.zip": b"zip"})
+    assert fetch.fetch_files(archive, tmp_path / "data") == {"big.zip": tmp_path / "data" / "ogb" / "big.zip"}
+
+
+def test_a_download_is_held_against_what_it_was_at_first(
+    archive: Dataset, web: dict[str, bytes], tmp_path: Path
+) -> None:
+    web["big.zip"] = b"a large archive"
+    path = fetch.fetch_files(archive)["big.zip"]
+    assert path == tmp_path / "cache" / "ogb" / "big.zip"
+    assert fetch.fetch_files(archive) == {"big.zip": path}
+    path.write_bytes(b"a large Archive")
+    with pytest.raises(
+        StoreError, match=rf"big\.zip: its SHA-256 is .*{hashlib.sha256(b'a large archive').hexdigest()}"
+    ):
+        fetch.fetch_files(archive)
+
+
+def test_a_data_set_that_is_one_folder_is_taken_from_one(
+    parts: Dataset, web: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the user has of it elsewhere is left alone: files of two origins may be of two versions."""
+    web |= {"a": b"A", "b": b"B"}
+    put(tmp_path / "some" / "graphsaint" / "big", {"a": b"mine"})
+    files = fetch.fetch_files(parts, tmp_path / "some")
+    assert {path.parent for path in files.values()} == {tmp_path / "cache" / "graphsaint" / "big"}
+    put(tmp_path / "all" / "graphsaint" / "big", {"a": b"mine", "b": b"mine"})
+    monkeypatch.setenv("NODEWISE_DATA", str(tmp_path / "all"))
+    files = fetch.fetch_files(parts, tmp_path / "some")
+    assert {path.parent for path in files.values()} == {tmp_path / "all" / "graphsaint" / "big"}
+
+
+def test_what_is_missing_in_the_cache_is_filled_up(parts: Dataset, web: dict[str, bytes], tmp_path: Path) -> None:
+    web |= {"a": b"A", "b": b"B"}
+    put(tmp_path / "cache" / "graphsaint" / "big", {"a": b"A"})
+    fetch.fetch_files(parts)
+    assert urllib.request.urlopen.asked == ["https://example.org/b"]  # type: ignore[attr-defined]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tiny_layouts import Tiny, write_graphsaint, write_ogb_binary, write_ogb_csv, zipped
 
 from nodewise.datasets import list_datasets, load, registry
 from nodewise.datasets.registry import DataFile, Dataset
@@ -89,9 +91,58 @@ def test_a_path_that_does_not_exist_suggests_nothing_far_off(tmp_path: Path) -> 
     assert "Did you mean" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["ogbn-arxiv", "reddit", "amazon", "ogbn-papers100M", "papers100M"])
-def test_the_papers_large_graphs_say_that_they_must_be_imported(name: str) -> None:
-    with pytest.raises(InputError, match=r"https://.*nodewise import"):
+# ---------------------------------------------------------------------- large graphs, made a store on first use
+
+LARGE = [
+    ("ogbn-arxiv", write_ogb_csv, "ogb/arxiv"),
+    ("ogbn-papers100M", write_ogb_binary, "ogb/papers100M-bin"),
+    ("papers100M", write_ogb_binary, "ogb/ogbn_papers100M"),
+    ("reddit", write_graphsaint, "graphsaint/reddit"),
+    ("amazon", write_graphsaint, "graphsaint/amazon"),
+]
+
+
+@pytest.mark.parametrize(("name", "write", "place"), LARGE)
+def test_a_large_graph_is_imported_once_and_opened_ever_after(
+    name: str, write: Any, place: str, tmp_path: Path
+) -> None:
+    ring = Tiny.ring()
+    folder = write(tmp_path / "data" / place, ring)
+    graph = load(name, tmp_path / "data")
+    dataset = registry.lookup(name)
+    assert dataset is not None
+    assert graph.name == dataset.name
+    assert (graph.num_nodes, graph.num_edges) == (8, 8)
+    assert np.array_equal(graph.features, ring.features)
+    assert np.array_equal(graph.labels, ring.labels)
+    assert all(np.array_equal(graph.splits[part], nodes) for part, nodes in ring.splits.items())
+    shutil.rmtree(folder)
+    assert load(name).num_edges == 8
+    where = next(row.where for row in list_datasets() if row.name == dataset.name)
+    assert where == str(tmp_path / "cache" / "stores" / dataset.name)
+
+
+@pytest.mark.parametrize("name", ["arxiv", "papers100M-bin"])
+def test_a_large_graph_is_imported_from_the_zip_as_it_was_downloaded(name: str, tmp_path: Path) -> None:
+    write = write_ogb_csv if name == "arxiv" else write_ogb_binary
+    shutil.rmtree(zipped(write(tmp_path / "data" / "ogb" / name, Tiny.ring())).with_suffix(""))
+    assert load("ogbn-arxiv" if name == "arxiv" else "papers100M", tmp_path / "data").num_edges == 8
+
+
+def test_a_broken_archive_leaves_no_store(tmp_path: Path) -> None:
+    ring = Tiny.ring()
+    ring.edges[0, 3] = 99
+    write_ogb_csv(tmp_path / "data" / "ogb" / "arxiv", ring)
+    with pytest.raises(InputError, match=r"edge\.csv\.gz: edge 3 names node 99"):
+        load("ogbn-arxiv", tmp_path / "data")
+    assert not (tmp_path / "cache" / "stores" / "ogbn-arxiv").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "file"), [("ogbn-arxiv", r"arxiv\.zip"), ("reddit", r"reddit/adj_full\.npz, reddit/feats\.npy")]
+)
+def test_a_large_graph_that_cannot_be_had_says_where_to_put_it(name: str, file: str) -> None:
+    with pytest.raises(StoreError, match=rf"{name}: {file}.* not found.*download of http.*\$NODEWISE_DATA/"):
         load(name)
 
 
@@ -128,18 +179,23 @@ def test_the_list_says_where_a_data_set_is(tiny: Any, tiny_name: str) -> None:
     assert where(data_dir=tiny.folder.parent) is None
 
 
-def test_only_the_planetoid_originals_can_be_downloaded() -> None:
-    assert {row.name for row in list_datasets() if row.downloadable} == {"cora", "citeseer", "pubmed"}
+def test_the_papers_seven_data_sets_can_be_downloaded() -> None:
+    assert {row.name for row in list_datasets() if row.downloadable} == {r.name for r in list_datasets() if r.in_paper}
+    assert next(row.download_bytes for row in list_datasets() if row.name == "ogbn-papers100M") == 57_000_000_000
 
 
 def test_the_stand_in_says_that_its_features_are_not_those_of_ogb() -> None:
     assert any(row.name == "arxiv-standin" and "NOT OGB's" in row.origin for row in list_datasets())
 
 
-def test_every_registered_file_has_a_digest_and_every_name_is_there_once() -> None:
+def test_every_small_file_has_a_digest_and_every_name_is_there_once() -> None:
     files = [file for dataset in registry.DATASETS for file in dataset.files]
-    assert all(re.fullmatch("[0-9a-f]{64}", file.sha256) for file in files)
-    assert len({file.sha256 for file in files}) == len({file.name for file in files}) == len(files)
+    digests = [file.sha256 for d in registry.DATASETS for file in d.files if d.layout not in registry.IMPORTED]
+    assert all(re.fullmatch("[0-9a-f]{64}", str(digest)) for digest in digests)
+    assert len(set(digests)) == len(digests)
+    assert len({file.name for file in files}) == len(files)
+    urls = [file.url for file in files if file.url is not None]
+    assert len(set(urls)) == len(urls)
     names = [known.lower() for dataset in registry.DATASETS for known in (dataset.name, *dataset.aliases)]
     assert len(set(names)) == len(names)
 
@@ -150,8 +206,9 @@ def test_listing_loads_neither_numba_nor_torch() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_every_data_set_on_this_machine_has_the_size_that_the_list_says(data_dir: Path) -> None:
-    rows = [row for row in list_datasets(data_dir) if row.where is not None]
+def test_every_small_data_set_on_this_machine_has_the_size_that_the_list_says(data_dir: Path) -> None:
+    small = [dataset.name for dataset in registry.DATASETS if dataset.layout not in registry.IMPORTED]
+    rows = [row for row in list_datasets(data_dir) if row.where is not None and row.name in small]
     assert rows
     for row in rows:
         graph = load(row.name, data_dir)

@@ -69,14 +69,32 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Se
 @contextmanager
 def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
     """A progress bar on stderr where that is a terminal; yields a function that moves it on."""
+    done = 0
+
+    def advance(steps: int) -> None:
+        nonlocal done
+        done += steps
+        show(what, done, total)
+
+    with stages() as show:
+        show(what, 0, total)
+        yield advance
+
+
+@contextmanager
+def stages() -> Iterator[Callable[[str, float, float | None], None]]:
+    """Progress bars on stderr where that is a terminal, one a stage, each with the time left.
+
+    Yields a function of what is going on, how much of it is done, and of how much, or None where nobody knows.
+    """
     if not sys.stderr.isatty():
-        yield lambda _: None
+        yield lambda *_: None
         return
     from rich.console import Console
     from rich.progress import (
         BarColumn,
-        MofNCompleteColumn,
         Progress,
+        TaskProgressColumn,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
@@ -85,10 +103,16 @@ def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        TaskProgressColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda steps: bar.advance(task, steps)
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        tasks: dict[str, Any] = {}
+
+        def show(what: str, done: float, total: float | None) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=total)
+            bars.update(tasks[what], completed=done, total=total)
+
+        yield show

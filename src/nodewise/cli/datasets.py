@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from nodewise.cli.console import print_json, print_table
 from nodewise.cli.options import DataDir, Json
+from nodewise.memory import show_bytes
+
+if TYPE_CHECKING:
+    from nodewise.datasets.registry import DatasetRow
 
 
 def datasets(data_dir: DataDir = None, json: Json = False) -> None:
@@ -25,9 +30,15 @@ def datasets(data_dir: DataDir = None, json: Json = False) -> None:
             f"{row.features:,}",
             f"{row.classes}",
             "yes" if row.in_paper else "",
-            row.where or ("can be downloaded" if row.downloadable else "no"),
+            row.where or _download(row),
             row.origin,
         )
         for row in rows
     ]
     print_table(columns, table, right=("nodes", "edges", "features", "classes"))
+
+
+def _download(row: DatasetRow) -> str:
+    if not row.downloadable:
+        return "no"
+    return f"can be downloaded ({show_bytes(row.download_bytes)})" if row.download_bytes else "can be downloaded"

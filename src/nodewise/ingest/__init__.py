@@ -1,7 +1,8 @@
-"""Edge lists and tables -> Graph."""
+"""Edge lists and tables -> a store, or a Graph."""
 
 from __future__ import annotations
 
-from nodewise.ingest.importer import import_graph
+from nodewise.ingest.building import import_raw
+from nodewise.ingest.importer import import_graph, import_store
 
-__all__ = ["import_graph"]
+__all__ = ["import_graph", "import_raw", "import_store"]

@@ -1,4 +1,4 @@
-"""One column of a file -> whole numbers, text or numbers; or the row that cannot be one.
+"""A part of a column of a file -> whole numbers, text or numbers; or the row that cannot be one.
 
 Values stay in Arrow or numpy arrays throughout; only the value that an error shows becomes a Python object.
 """
@@ -29,7 +29,8 @@ class Column:
     name: str
     values: Any
     unit: str = "row"
-    rows: IntArray | None = None  # where the values stand in the file, if not one after the other
+    first: int = 0  # rows of the file before these
+    rows: IntArray | None = None  # where the values stand behind those, if not one after the other
 
     def __len__(self) -> int:
         return len(self.values)
@@ -41,7 +42,7 @@ class Column:
     def place(self, index: int) -> str:
         """Which row value ``index`` stands in, counted from 1."""
         row = index if self.rows is None else int(self.rows[index])
-        return f"{self.unit} {row + 1:,}"
+        return f"{self.unit} {self.first + row + 1:,}"
 
     def wrong(self, index: int, expected: str) -> InputError:
         """The error for value ``index``."""
@@ -50,11 +51,11 @@ class Column:
         return InputError(f"{self.path}: column {self.name!r} holds {shown} in {self.place(index)}; {expected}")
 
 
-def of_array(path: Path, name: str, array: AnyArray, unit: str) -> Column:
-    """A column over one axis of a numpy array."""
+def of_array(path: Path, name: str, array: AnyArray, unit: str, first: int) -> Column:
+    """A column over a part of a numpy array that begins at ``first``."""
     if array.dtype.kind not in "iufUb":
         raise InputError(f"{path}: {name} is of type {array.dtype}; expected node ids as whole numbers or names")
-    return decoded(Column(path, name, pa.chunked_array([pa.array(np.ascontiguousarray(array))]), unit))
+    return decoded(Column(path, name, pa.chunked_array([pa.array(np.ascontiguousarray(array))]), unit, first))
 
 
 def decoded(column: Column) -> Column:

@@ -3,90 +3,131 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from nodewise._typing import AnyArray
+from nodewise.datasets.npy import NpyMember
 from nodewise.datasets.npz import WEIGHT_KEYS
 from nodewise.errors import InputError, NodewiseWarning
-from nodewise.ingest import arrays, columns
+from nodewise.ingest import columns
+from nodewise.ingest.arrays import NpzFile, open_array
 from nodewise.ingest.columns import Column
 from nodewise.ingest.tables import Table, is_array_file, open_table
 from nodewise.ingest.text import TextTable, refuse_header_that_is_data
 
 END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
 WEIGHT_NAMES = ("weight", "w")
+PART_EDGES = 1 << 19  # of an array, at a time
+
+
+class EdgePart(NamedTuple):
+    """Some edges as they stand in the file."""
+
+    source: Column
+    target: Column
+    weights: AnyArray | None
 
 
 @dataclasses.dataclass(frozen=True)
-class Edges:
-    """Edges as they stand in the file."""
+class EdgeFile:
+    """Edges that are still in their file. ``parts`` starts anew each time; its argument says to read ids as text."""
 
     path: Path
-    source: Column
-    target: Column
-    weights: AnyArray | None = None
+    parts: Callable[[bool], Iterator[EdgePart]]
+    weighted: bool
+    count: int | None = None
     num_nodes: int | None = None  # known where the file is a matrix
-
-    def __len__(self) -> int:
-        return len(self.source)
+    share: Callable[[], float] | None = None
 
 
-def read_edges(path: Path, header: bool | None, ids_are_text: bool) -> Edges:
-    """Read edges from a table, a ``(2, E)`` array or a sparse matrix."""
+def open_edges(path: Path, header: bool | None, memory: int) -> EdgeFile:
+    """Edges in a table, a ``(2, E)`` array or a sparse matrix."""
     if not is_array_file(path):
-        return _from_table(open_table(path, header), ids_are_text)
+        return _in_table(open_table(path, header))
     if path.suffix.lower() == ".npy":
-        return _from_array(path, "edge_index", arrays.read_npy(path), None)
-    content = arrays.read_npz(path)
+        return _in_array(path, "edge_index", open_array(path), None)
+    content = NpzFile(path)
     if "edge_index" in content:
-        weights = next((content[key] for key in WEIGHT_KEYS if key in content), None)
-        return _from_array(path, "edge_index", content["edge_index"], weights)
-    matrix = arrays.sparse_matrix(path, content)
+        weights = next((content.open(key) for key in WEIGHT_KEYS if key in content), None)
+        return _in_array(path, "edge_index", content.open("edge_index"), weights)
+    matrix = content.matrix(memory)
     if matrix is None:
         raise InputError(
-            f"{path}: holds {', '.join(sorted(content)) or 'nothing'}; expected edge_index of shape (2, E), or a "
-            f"matrix that scipy.sparse.save_npz wrote"
+            f"{path}: holds {content.holds()}; expected edge_index of shape (2, E), or a matrix that "
+            f"scipy.sparse.save_npz wrote"
         )
+    return _in_matrix(path, matrix)
+
+
+def _in_array(path: Path, name: str, ends: NpyMember, weights: NpyMember | None) -> EdgeFile:
+    if len(ends.shape) != 2 or ends.shape[0] != 2:
+        hint = "; save its transpose" if len(ends.shape) == 2 and ends.shape[1] == 2 else ""
+        raise InputError(f"{path}: {name} has shape {ends.shape}; expected (2, E){hint}")
+    count = ends.shape[1]
+    if weights is not None and weights.shape != (count,):
+        raise InputError(f"{path}: weights of shape {weights.shape} for {count:,} edges; expected one each")
+
+    def parts(_: bool) -> Iterator[EdgePart]:
+        heavy = itertools.repeat(None) if weights is None else weights.parts(PART_EDGES)
+        for number, (part, weight) in enumerate(zip(ends.columns(PART_EDGES), heavy, strict=weights is not None)):
+            yield _array_part(path, name, part, weight, number * PART_EDGES)
+
+    return EdgeFile(path, parts, weights is not None, count)
+
+
+def _in_matrix(path: Path, matrix: Any) -> EdgeFile:
     if matrix.shape[0] != matrix.shape[1]:
         raise InputError(f"{path}: a matrix of shape {matrix.shape}; an adjacency is square")
     used = matrix.data != 0
-    values = matrix.data[used]
-    ends = np.stack([matrix.row[used], matrix.col[used]])
-    edges = _from_array(path, "matrix", ends, values if np.any(values != 1) else None)
-    return dataclasses.replace(edges, num_nodes=int(matrix.shape[0]))
+    ends, values = np.stack([matrix.row[used], matrix.col[used]]), matrix.data[used]
+    weighted = bool(np.any(values != 1))
+
+    def parts(_: bool) -> Iterator[EdgePart]:
+        for first in range(0, values.size, PART_EDGES):
+            mine = slice(first, first + PART_EDGES)
+            yield _array_part(path, "matrix", ends[:, mine], values[mine] if weighted else None, first)
+
+    return EdgeFile(path, parts, weighted, values.size, int(matrix.shape[0]))
 
 
-def _from_array(path: Path, name: str, ends: AnyArray, weights: AnyArray | None) -> Edges:
-    if ends.ndim != 2 or ends.shape[0] != 2:
-        hint = "; save its transpose" if ends.ndim == 2 and ends.shape[1] == 2 else ""
-        raise InputError(f"{path}: {name} has shape {ends.shape}; expected (2, E){hint}")
-    source, target = (columns.of_array(path, f"{name}[{i}]", ends[i], "edge") for i in (0, 1))
+def _array_part(path: Path, name: str, ends: AnyArray, weights: AnyArray | None, first: int) -> EdgePart:
+    source, target = (columns.of_array(path, f"{name}[{i}]", ends[i], "edge", first) for i in (0, 1))
     if weights is not None:
-        if weights.shape != (ends.shape[1],):
-            raise InputError(f"{path}: weights of shape {weights.shape} for {ends.shape[1]:,} edges; expected one each")
-        weights = _checked_weights(columns.of_array(path, "weight", weights, "edge"))
-    return Edges(path, source, target, weights)
+        weights = _checked_weights(columns.of_array(path, "weight", weights, "edge", first))
+    return EdgePart(source, target, weights)
 
 
-def _from_table(table: Table, ids_are_text: bool) -> Edges:
+def _in_table(table: Table) -> EdgeFile:
     if len(table.names) < 2:
         raise InputError(
             f"{table.path}: one column ({', '.join(table.names)[:80]}); expected at least two, the ends of each edge. "
             f"Fields are separated by commas in .csv files, by tabs in .tsv and .txt files"
         )
     ends = _end_columns(table.names)
-    weight = _weight_column(table.names, ends)
-    kind = pa.large_string() if ids_are_text else None
-    kinds = {ends[0]: kind, ends[1]: kind} | ({} if weight is None else {weight: pa.float64()})
-    read = table.read(kinds)
-    source, target = columns.decoded(read[0]), columns.decoded(read[1])
+    third = _weight_column(table.names, ends)
+    weighted = third is not None and _holds_weights(table, third)
+
+    def parts(ids_are_text: bool) -> Iterator[EdgePart]:
+        kind = pa.large_string() if ids_are_text else None
+        kinds = {ends[0]: kind, ends[1]: kind} | ({} if third is None else {third: pa.float64()})
+        for read in table.parts(kinds):
+            source, target = columns.decoded(read[0]), columns.decoded(read[1])
+            if isinstance(table, TextTable):
+                refuse_header_that_is_data(table, [source, target])
+            if third is not None and not weighted:
+                _refuse_numbers(read[2])
+            yield EdgePart(source, target, _checked_weights(columns.decoded(read[2])) if weighted else None)
+
     if isinstance(table, TextTable):
-        refuse_header_that_is_data(table, [source, target])
-    return Edges(table.path, source, target, _weights(read[2], table.named) if len(read) > 2 else None)
+        return EdgeFile(table.path, parts, weighted, share=table.share)
+    return EdgeFile(table.path, parts, weighted, table.rows)
 
 
 def _end_columns(names: list[str]) -> tuple[int, int]:
@@ -105,24 +146,35 @@ def _weight_column(names: list[str], ends: tuple[int, int]) -> int | None:
     return 2 if len(names) > 2 and ends == (0, 1) else None
 
 
-def _weights(column: Column, named: bool) -> AnyArray | None:
-    """The weights in ``column``; None where it is a third column of another kind, such as a date or a word."""
-    if column.name.strip().lower() in WEIGHT_NAMES:
-        return _checked_weights(columns.decoded(column))
-    kind = column.values.type
-    if pa.types.is_temporal(kind) or pa.types.is_nested(kind) or pa.types.is_boolean(kind):
-        return None
-    column = columns.decoded(column)
-    if not len(column) or not columns.has_number(column):
-        return None
-    if named:
+def _holds_weights(table: Table, index: int) -> bool:
+    """Whether a third column is of weights, and not of another kind, such as dates or words, by its first rows."""
+    if table.names[index].strip().lower() in WEIGHT_NAMES:
+        return True
+    column = next((part[0] for part in table.parts({index: pa.float64()})), None)
+    if column is None or not _is_plain(column) or not columns.has_number(columns.decoded(column)):
+        return False
+    if table.named:
         warnings.warn(
             f"{column.path}: column {column.name!r} is taken as the weight of the edges; call it 'weight' if it is, or "
             f"leave it out if it is not",
             NodewiseWarning,
             stacklevel=2,
         )
-    return _checked_weights(column)
+    return True
+
+
+def _is_plain(column: Column) -> bool:
+    kind = column.values.type
+    return not (pa.types.is_temporal(kind) or pa.types.is_nested(kind) or pa.types.is_boolean(kind))
+
+
+def _refuse_numbers(column: Column) -> None:
+    """A third column that was no weight for many rows must not become one."""
+    if _is_plain(column) and len(column) and columns.has_number(columns.decoded(column)):
+        raise InputError(
+            f"{column.path}: column {column.name!r} holds words at first and a number behind {column.place(0)}; call "
+            f"it 'weight' if it is the weight of the edges, or leave it out"
+        )
 
 
 def _checked_weights(column: Column) -> AnyArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,81 +11,121 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from nodewise._typing import AnyArray, Features, IntArray
+from nodewise._typing import AnyArray
 from nodewise.checks import checked_features
-from nodewise.datasets.npz import features_in
+from nodewise.datasets.npy import NpyMember
+from nodewise.datasets.npz import CSR_PARTS, features_in
 from nodewise.errors import InputError
-from nodewise.ingest import arrays, columns
+from nodewise.ingest import columns
+from nodewise.ingest.arrays import TIMES, NpzFile, open_array
+from nodewise.ingest.budget import room_for
 from nodewise.ingest.columns import Column
 from nodewise.ingest.tables import Table, is_array_file, open_table
-from nodewise.ingest.text import NODE_NAMES
+from nodewise.ingest.text import NODE_NAMES, TextTable
 
 
 @dataclasses.dataclass(frozen=True)
 class FeatureFile:
-    """Features as they stand in the file. Without ``nodes``, row i belongs to node i."""
+    """Features that are still in their file. All that reads starts anew each time.
+
+    ``rows(k)`` yields up to ``k`` rows at a time, finite and in the order of the file. ``nodes(ids_are_text)`` yields
+    the column that says which node a row is about; None where row i belongs to node i.
+    """
 
     path: Path
-    matrix: Features
-    nodes: Column | None = None
+    width: int
+    rows: Callable[[int], Iterator[AnyArray]]
+    num_rows: Callable[[], int]  # if need be by reading them
+    dtype: str = "float32"
+    nodes: Callable[[bool], Iterator[Column]] | None = None
+    matrix: sp.csr_matrix | None = None  # where they are sparse
 
-    def __len__(self) -> int:
-        return int(self.matrix.shape[0])
 
-
-def read_features(path: Path, header: bool | None, ids_are_text: bool) -> FeatureFile:
-    """Read features from a table, an array or a sparse matrix."""
+def open_features(path: Path, header: bool | None, memory: int) -> FeatureFile:
+    """Features in a table, an array or a sparse matrix."""
     if not is_array_file(path):
-        return _from_table(open_table(path, header), ids_are_text)
+        return _in_table(open_table(path, header))
     if path.suffix.lower() == ".npy":
-        matrix: Any = arrays.read_npy(path, mmap=True)
-    else:
-        matrix = _from_npz(path)
-    if matrix.ndim != 2:
-        raise InputError(f"{path}: an array of shape {matrix.shape}; expected (num_nodes, num_features)")
-    try:
-        return FeatureFile(path, checked_features(matrix, matrix.shape[0]))
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
-
-
-def rows_of_nodes(file: FeatureFile, node_of_row: IntArray | None, num_nodes: int) -> Features:
-    """The matrix with row i for node i; nodes without a row get zeros."""
-    rows, width = file.matrix.shape
-    if node_of_row is None and rows == num_nodes:
-        return file.matrix
-    if sp.issparse(file.matrix):
-        return sp.vstack([file.matrix, sp.csr_matrix((num_nodes - rows, width), dtype=np.float32)], format="csr")
-    matrix = np.zeros((num_nodes, width), file.matrix.dtype)
-    matrix[np.arange(rows) if node_of_row is None else node_of_row] = file.matrix
-    return matrix
-
-
-def _from_npz(path: Path) -> Any:
-    content = arrays.read_npz(path)
-    features = features_in(path, content)
-    if features is not None:
-        return features
-    matrix = arrays.sparse_matrix(path, content)
+        return _in_array(path, open_array(path), memory)
+    content = NpzFile(path)
+    if "x" in content and not any(part in content for part in CSR_PARTS):
+        return _in_array(path, content.open("x"), memory)
+    matrix = features_in(path, content.whole("x", *CSR_PARTS, memory=memory))
+    if matrix is None:
+        matrix = content.matrix(memory)
     if matrix is None:
         raise InputError(
-            f"{path}: holds {', '.join(sorted(content)) or 'nothing'}; expected x, or x_data, x_indices, x_indptr and "
-            f"x_shape, or a matrix that scipy.sparse.save_npz wrote"
+            f"{path}: holds {content.holds()}; expected x, or x_data, x_indices, x_indptr and x_shape, or a matrix "
+            f"that scipy.sparse.save_npz wrote"
         )
-    return matrix
+    try:
+        checked: Any = checked_features(matrix, matrix.shape[0])
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    count, width = (int(length) for length in matrix.shape)
+    return FeatureFile(path, width, lambda _: iter(()), lambda: count, matrix=checked)
 
 
-def _from_table(table: Table, ids_are_text: bool) -> FeatureFile:
-    with_nodes = bool(table.names) and _first_is_node(table)
-    first = int(with_nodes)
+def _in_array(path: Path, array: NpyMember, memory: int) -> FeatureFile:
+    if len(array.shape) != 2:
+        raise InputError(f"{path}: an array of shape {array.shape}; expected (num_nodes, num_features)")
+    if array.dtype.kind not in "fiub":
+        raise InputError(f"{path}: features: values of type {array.dtype}; expected numbers")
+    kind = np.float16 if array.dtype == np.float16 else np.float32
+
+    def parts(count: int) -> Iterator[AnyArray]:
+        if not array.by_columns:
+            yield from array.parts(count)
+            return
+        room_for(f"reading {path}, which lies column by column,", memory, TIMES * array.member.size)
+        whole = array.whole()
+        for first in range(0, whole.shape[0], count):
+            yield whole[first : first + count]
+
+    def rows(count: int) -> Iterator[AnyArray]:
+        first = 0
+        for part in parts(count):
+            with np.errstate(over="ignore"):
+                values = np.ascontiguousarray(part, kind)
+            _check_finite(path, values, first)
+            yield values
+            first += part.shape[0]
+
+    return FeatureFile(path, array.shape[1], rows, lambda: array.shape[0], np.dtype(kind).name)
+
+
+def _check_finite(path: Path, rows: AnyArray, first: int) -> None:
+    wrong = np.argwhere(~np.isfinite(rows))
+    if wrong.size:
+        row, column = (int(i) for i in wrong[0])
+        raise InputError(
+            f"{path}: features: node {first + row:,} has {rows[row, column]} in column {column:,}; expected finite "
+            f"numbers. Fill or drop the missing values first"
+        )
+
+
+def _in_table(table: Table) -> FeatureFile:
+    first = int(bool(table.names) and _first_is_node(table))
     if len(table.names) <= first:
         raise InputError(f"{table.path}: no column of features; expected a column for each, beside that of the nodes")
-    kinds: dict[int, Any] = dict.fromkeys(range(first, len(table.names)), pa.float32())
-    if with_nodes:
-        kinds = {0: pa.large_string() if ids_are_text else None} | kinds
-    read = table.read(kinds)
-    nodes = columns.decoded(read[0]) if with_nodes else None
-    return FeatureFile(table.path, _matrix(read[first:]), nodes)
+    width = len(table.names) - first
+
+    def nodes(ids_are_text: bool) -> Iterator[Column]:
+        for read in table.parts({0: pa.large_string() if ids_are_text else None}):
+            yield columns.decoded(read[0])
+
+    def rows(count: int) -> Iterator[AnyArray]:
+        for read in table.parts(dict.fromkeys(range(first, len(table.names)), pa.float32())):
+            matrix = _matrix(read)
+            for begin in range(0, matrix.shape[0], count):
+                yield matrix[begin : begin + count]
+
+    def num_rows() -> int:
+        if isinstance(table, TextTable):
+            return sum(len(read[0]) for read in table.parts({0: pa.large_binary()}))
+        return table.rows
+
+    return FeatureFile(table.path, width, rows, num_rows, nodes=nodes if first else None)
 
 
 def _first_is_node(table: Table) -> bool:

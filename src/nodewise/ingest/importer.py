@@ -1,19 +1,40 @@
-"""Files of edges, features and labels -> one Graph."""
+"""Files of edges, features and labels -> a store within a budget of memory, or a Graph."""
 
 from __future__ import annotations
 
+import dataclasses
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+import scipy.sparse as sp
+
+from nodewise._typing import AnyArray, IntArray
 from nodewise.atomic import AnyPath
-from nodewise.errors import InputError
+from nodewise.errors import InputError, NodewiseWarning
 from nodewise.graph import Graph
-from nodewise.ingest.edges import read_edges
-from nodewise.ingest.features import read_features, rows_of_nodes
-from nodewise.ingest.ids import Files, Numbering, all_text, ids_are_whole, number_by_name, number_by_value
-from nodewise.ingest.labels import labels_of_nodes, read_labels
+from nodewise.ingest import columns
+from nodewise.ingest.budget import Progress, too_small
+from nodewise.ingest.building import build, import_raw
+from nodewise.ingest.columns import Column
+from nodewise.ingest.edge_stage import names_room
+from nodewise.ingest.edges import EdgeFile, open_edges
+from nodewise.ingest.feature_stage import check_dtype
+from nodewise.ingest.features import FeatureFile, open_features
+from nodewise.ingest.ids import ByName, ByValue, Known, Numbering, number_rows
+from nodewise.ingest.labels import LabelFile, labels_of_nodes, read_labels
+from nodewise.ingest.names import NameSketch, NameTable, TooManyNamesError, table_bytes
+from nodewise.ingest.raw import EdgeStream, FeatureStream, RawGraph
+from nodewise.ingest.scatter import RowFile, paired
+from nodewise.ingest.work import Work, job_of, working
+from nodewise.memory import memory_budget
+from nodewise.store import Names, open_store
 
 Ids = Literal["auto", "integers", "names"]
+ROWS_AT_A_TIME = 1 << 12  # of features, where they are put in order
 
 
 def import_graph(
@@ -26,7 +47,44 @@ def import_graph(
     add_missing_nodes: bool = False,
     name: str | None = None,
 ) -> Graph:
-    """A graph from files: CSV, TSV (also gzipped), Parquet, ``.npy`` or ``.npz``.
+    """A graph in memory from files, as :func:`import_store` reads them."""
+    with tempfile.TemporaryDirectory(prefix="nodewise-") as folder:
+        store = Path(folder, "store")
+        import_store(
+            edges,
+            store,
+            features,
+            labels,
+            ids=ids,
+            header=header,
+            add_missing_nodes=add_missing_nodes,
+            name=name or Path(edges).name.split(".")[0],
+        )
+        return _in_memory(open_store(store, verify=False))
+
+
+def import_store(
+    edges: AnyPath,
+    output: AnyPath,
+    features: AnyPath | None = None,
+    labels: AnyPath | None = None,
+    *,
+    ids: Ids = "auto",
+    header: bool | None = None,
+    add_missing_nodes: bool = False,
+    name: str | None = None,
+    memory: str | int | None = None,
+    feature_dtype: str | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> None:
+    """A store from files: CSV, TSV (also gzipped), Parquet (a file or a folder), ``.npy`` or ``.npz``.
+
+    A folder or zip in OGB's layout, or a folder in GraphSAINT's, is a whole graph: give it as ``edges`` alone.
+
+    Files may be larger than memory: up to ``memory`` ("4GB") is used, by default a quarter of what is available. An
+    import that was interrupted goes on where it was with ``resume``.
 
     ``ids``: "integers" are the nodes 0 to n-1 themselves, "names" are any text or numbers, kept as ``node_names``;
     "auto" takes them as integers where every id in every file is a number.
@@ -37,65 +95,256 @@ def import_graph(
     Edges are undirected: the first two columns, or those called source/target, src/dst, from/to or u/v, and a weight in
     a column called weight or w, or in a third column of numbers. Features are rows with a first column ``node``, ``id``
     or ``name``, or rows in the order of integer ids; every node needs one, unless ``add_missing_nodes`` gives zeros to
-    those that have none. Labels are (node, label) in any order, or an array; an empty label is unknown.
+    those that have none. They are kept as float32 (float16 where a file is), or as ``feature_dtype`` says: float32,
+    float16 or int8, which takes a byte a value. Labels are (node, label) in any order, or an array; an empty label is
+    unknown.
     """
     if ids not in ("auto", "integers", "names"):
         raise InputError(f"ids={ids!r}: expected 'auto', 'integers' or 'names'")
-    files = _read(edges, features, labels, header, ids == "names")
-    if ids == "auto":
-        ids = "integers" if ids_are_whole(files) else "names"
-        if ids == "names" and not all_text(files):
-            files = _read(edges, features, labels, header, True)  # as a name, 007 is not 7
-    number = number_by_value if ids == "integers" else number_by_name
-    numbering = number(files, add_missing_nodes)
-    return _graph(files, numbering, add_missing_nodes, name or Path(edges).name.split(".")[0])
-
-
-def _read(
-    edges: AnyPath, features: AnyPath | None, labels: AnyPath | None, header: bool | None, ids_are_text: bool
-) -> Files:
-    return Files(
-        read_edges(Path(edges), header, ids_are_text),
-        None if features is None else read_features(Path(features), header, ids_are_text),
-        None if labels is None else read_labels(Path(labels), header, ids_are_text),
-    )
-
-
-def _graph(files: Files, numbering: Numbering, add_missing: bool, name: str) -> Graph:
-    nodes = numbering.num_nodes
-    if nodes == 0:
-        raise InputError(
-            f"{files.edges.path}: the graph is empty; expected at least one edge, or nodes in another file"
+    check_dtype(feature_dtype)
+    paths = {"edges": edges, "features": features, "labels": labels}
+    given = {key: Path(path) for key, path in paths.items() if path is not None}
+    whole = _whole_graph(given)
+    if whole is not None:
+        import_raw(
+            dataclasses.replace(whole, name=name or Path(output).name),
+            output,
+            memory=memory_budget(memory),
+            feature_dtype=feature_dtype,
+            overwrite=overwrite,
+            resume=resume,
+            provenance={"edges": given["edges"].name},
+            progress=progress,
+            files=tuple(given.values()),
         )
-    _check_counts(files, numbering, add_missing)
-    rows = labels = label_names = None
-    if files.features is not None:
-        rows = rows_of_nodes(files.features, numbering.of_features, nodes)
-    if files.labels is not None:
-        labels, label_names = labels_of_nodes(files.labels, numbering.of_labels, nodes)
-    return Graph.from_edges(
-        numbering.edge_index,
-        nodes,
-        rows,
-        labels,
-        edge_weight=files.edges.weights,
-        node_names=numbering.names,
-        label_names=label_names,
-        name=name,
+        return
+    options = {"ids": ids, "header": header, "add_missing_nodes": add_missing_nodes, "feature_dtype": feature_dtype}
+    name = name or Path(output).name
+    job = job_of(given.values(), name=name, roles=sorted(given), **options)
+    with working(output, job, overwrite, resume) as work:
+        if not work.finished:
+            files = _Files(given, header, add_missing_nodes, memory_budget(memory))
+            kind = work.done.get("ids", ids)
+            _Import(files, work, name, feature_dtype, progress or (lambda *_: None)).run(kind)
+        work.commit(overwrite)
+
+
+def _whole_graph(given: dict[str, Path]) -> RawGraph | None:
+    """The graph where the file of edges is more than that: a folder or zip in OGB's or GraphSAINT's layout."""
+    from nodewise.datasets.layouts import read_layout  # which needs what is imported here
+
+    whole = read_layout(given["edges"])
+    if whole is not None and len(given) > 1:
+        raise InputError(
+            f"{given['edges']}: a whole graph, with features and labels of its own; leave --features and --labels out"
+        )
+    return whole
+
+
+def _in_memory(graph: Graph) -> Graph:
+    """A graph that needs its files no more."""
+
+    def copied(array: AnyArray | None) -> AnyArray | None:
+        return None if array is None else np.array(array)
+
+    features, names = graph.features, graph.node_names
+    return dataclasses.replace(
+        graph,
+        indptr=np.array(graph.indptr),
+        indices=np.array(graph.indices),
+        edge_weight=copied(graph.edge_weight),
+        features=features.copy() if features is not None and sp.issparse(features) else copied(features),
+        labels=copied(graph.labels),
+        node_names=Names.of(names.arrow) if isinstance(names, Names) else names,
     )
 
 
-def _check_counts(files: Files, numbering: Numbering, add_missing: bool) -> None:
+@dataclasses.dataclass(frozen=True)
+class _Files:
+    """The files that the user gave, and how to read them."""
+
+    paths: dict[str, Path]
+    header: bool | None
+    add_missing: bool
+    memory: int
+
+    def edges(self) -> EdgeFile:
+        return open_edges(self.paths["edges"], self.header, self.memory)
+
+    def features(self) -> FeatureFile | None:
+        path = self.paths.get("features")
+        return None if path is None else open_features(path, self.header, self.memory)
+
+    def labels(self, ids_are_text: bool) -> LabelFile | None:
+        path = self.paths.get("labels")
+        return None if path is None else read_labels(path, self.header, ids_are_text, self.memory)
+
+    def ids(self, as_text: bool) -> Iterator[Column]:
+        """All ids in all files, part by part."""
+        features, labels = self.features(), self.labels(as_text)
+        if features is not None and features.nodes is not None:
+            yield from features.nodes(as_text)
+        if labels is not None and labels.nodes is not None:
+            yield labels.nodes
+        for part in self.edges().parts(as_text):
+            yield from (part.source, part.target)
+
+
+class _Import:
+    """From files to a store, once it is known what ids are."""
+
+    def __init__(self, files: _Files, work: Work, name: str, feature_dtype: str | None, progress: Progress) -> None:
+        self._files, self._work, self._name = files, work, name
+        self._feature_dtype, self._progress = feature_dtype, progress
+
+    def run(self, ids: str) -> None:
+        if ids == "names":
+            self._by_name()
+            return
+        try:
+            self._build(ByValue())
+        except InputError:
+            # Numbers until one is none. As names, 007 is not 7: all is read again.
+            if ids == "integers" or self._all_numbers():
+                raise
+        else:
+            return
+        self._work.begin()
+        self._work.note(ids="names")
+        self._by_name()
+
+    def _all_numbers(self) -> bool:
+        try:
+            return all(columns.looks_whole(column) for column in self._files.ids(as_text=False))
+        except InputError:  # the first error is the one to tell
+            return True
+
+    def _by_name(self) -> None:
+        edges, memory = self._files.edges(), self._files.memory
+        room = names_room(edges.weighted, edges.count, memory)
+        names = NameTable(self._work.folder, room, keep=self._work.done.get("names", 0))
+        try:
+            self._build(ByName(names))
+        except TooManyNamesError as error:
+            names.release()
+            sketch = NameSketch()
+            for column in self._files.ids(as_text=True):
+                sketch.add(columns.as_text(column))
+            enough = memory - 2 * room + 2 * table_bytes(1.03 * sketch.count)
+            raise too_small(f"numbering about {sketch.count:,.0f} names of nodes", memory, enough) from error
+        finally:
+            names.file.close()
+
+    def _build(self, numbering: Numbering) -> None:
+        """Number nodes in the order of features, labels and edges, and write the store."""
+        files, edges = self._files, self._files.edges()
+        features, labels = files.features(), files.labels(numbering.names is not None)
+        stream, known = self._features(features, edges, numbering)
+        if known is None and labels is not None and labels.array is not None:
+            _check_rows_have_names(labels.path, edges, numbering)
+            known = Known(labels.array.shape[0], labels.path)
+        if known is None and edges.num_nodes is not None and numbering.names is None:
+            known = Known(edges.num_nodes, edges.path)
+        strict = None if files.add_missing else known
+        values = label_names = None
+        if labels is not None:
+            values, label_names = _labels(labels, numbering, strict)
+        if strict is not None:
+            _check_counts(strict, labels, edges, numbering)
+        raw = RawGraph(
+            None if strict is None else strict.count,
+            _edge_stream(edges, numbering, strict),
+            stream,
+            values,
+            label_names,
+            name=self._name,
+        )
+        provenance = {key: path.name for key, path in files.paths.items()}
+        build(raw, self._work, files.memory, self._feature_dtype, provenance, self._progress, numbering.names)
+        if known is None and numbering.names is None:
+            _warn_of_gaps(edges, self._work, 0 if labels is None or labels.nodes is None else len(labels.nodes))
+
+    def _features(
+        self, file: FeatureFile | None, edges: EdgeFile, numbering: Numbering
+    ) -> tuple[FeatureStream | sp.csr_matrix | None, Known | None]:
+        """The features in node order, and the nodes that they know of."""
+        if file is None:
+            return None, None
+        if file.nodes is None:
+            _check_rows_have_names(file.path, edges, numbering)
+            stream = FeatureStream(file.rows, file.width, file.dtype) if file.matrix is None else file.matrix
+            return stream, Known(file.num_rows(), file.path)
+        read = file.nodes
+        as_text = numbering.names is not None
+        found = number_rows(file.path, lambda: read(as_text), numbering, self._files.add_missing)
+        rows = file.rows
+        if not found.in_order:
+            rows = self._in_node_order(file, found.count, (numbering.nodes(column)[0] for column in read(as_text)))
+        return FeatureStream(rows, file.width, file.dtype), Known(found.count, file.path)
+
+    def _in_node_order(
+        self, file: FeatureFile, num_nodes: int, nodes: Iterator[IntArray]
+    ) -> Callable[[int], Iterator[AnyArray]]:
+        """The rows of a file whose rows are in another order, through a file of our own."""
+        ordered = RowFile(self._work.folder / "rows", file.width)
+        if not self._work.done.get("ordered"):
+            ordered.fill(num_nodes, paired(nodes, file.rows(ROWS_AT_A_TIME)))
+            self._work.note(ordered.path, ordered=True)
+        return ordered.parts
+
+
+def _check_rows_have_names(path: Path, edges: EdgeFile, numbering: Numbering) -> None:
+    """Rows without names cannot be matched to nodes that have them."""
+    if numbering.names is not None:
+        raise InputError(
+            f"{path}: rows have no node names, and the ids in {edges.path} are names; use a table with a column "
+            f"'node', or number the nodes from 0 on"
+        )
+
+
+def _labels(file: LabelFile, numbering: Numbering, known: Known | None) -> tuple[AnyArray, list[str] | None]:
+    if file.nodes is None:
+        return labels_of_nodes(file, None)
+    nodes = numbering.nodes(file.nodes)
+    if known is not None:
+        known.check(nodes, file.nodes)
+    return labels_of_nodes(file, nodes[0])
+
+
+def _edge_stream(file: EdgeFile, numbering: Numbering, known: Known | None) -> EdgeStream:
+    def parts(count: int) -> Iterator[tuple[AnyArray, AnyArray | None]]:
+        for part in file.parts(numbering.names is not None):
+            ends = numbering.nodes(part.source, part.target)
+            if known is not None:
+                known.check(ends, part.source, part.target)
+            for first in range(0, ends.shape[1], count):
+                mine = slice(first, first + count)
+                yield ends[:, mine], None if part.weights is None else part.weights[mine]
+
+    return EdgeStream(parts, file.count, file.weighted, file.share, str(file.path))
+
+
+def _check_counts(known: Known, labels: LabelFile | None, edges: EdgeFile, numbering: Numbering) -> None:
     """Arrays in node order, and a matrix of edges, must be about the same number of nodes."""
-    nodes = numbering.num_nodes
     counts = []
-    if files.labels is not None and files.labels.array is not None:
-        counts.append((files.labels.path, files.labels.array.shape[0], "labels"))
-    if files.edges.num_nodes is not None and numbering.names is None:
-        counts.append((files.edges.path, files.edges.num_nodes, "rows of the matrix"))
+    if labels is not None and labels.array is not None:
+        counts.append((labels.path, labels.array.shape[0], "labels"))
+    if edges.num_nodes is not None and numbering.names is None:
+        counts.append((edges.path, edges.num_nodes, "rows of the matrix"))
     for path, count, what in counts:
-        if count > nodes or (count < nodes and not add_missing):
+        if count != known.count:
             raise InputError(
-                f"{path}: {count:,} {what} for {nodes:,} nodes; expected one a node. Check that the files are of the "
-                f"same graph"
+                f"{path}: {count:,} {what} for {known.count:,} nodes; expected one a node. Check that the files are of "
+                f"the same graph"
             )
+
+
+def _warn_of_gaps(edges: EdgeFile, work: Work, labels: int) -> None:
+    largest, mentions = int(work.done["largest"]), 2 * sum(work.done["runs"]) + labels
+    if largest > 1_000_000 and largest > 10 * mentions:
+        warnings.warn(
+            f"{edges.path}: ids go up to {largest:,} and at most {mentions:,} are in use, which leaves many nodes "
+            f"without an edge; pass --ids names (Python: ids='names') if the ids have gaps",
+            NodewiseWarning,
+            stacklevel=2,
+        )

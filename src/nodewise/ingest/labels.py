@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ import pyarrow.compute as pc
 from nodewise._typing import AnyArray, IntArray
 from nodewise.checks import UNKNOWN, checked_labels
 from nodewise.errors import InputError
-from nodewise.ingest import arrays, columns
+from nodewise.ingest import columns
+from nodewise.ingest.arrays import TIMES, NpzFile, open_array
+from nodewise.ingest.budget import room_for, too_small
 from nodewise.ingest.columns import Column
 from nodewise.ingest.tables import Table, is_array_file, open_table
 from nodewise.ingest.text import NODE_NAMES, TextTable, refuse_header_that_is_data
@@ -23,7 +26,7 @@ LABEL_NAMES = ("label", "y", "class")
 
 @dataclasses.dataclass(frozen=True)
 class LabelFile:
-    """Labels as they stand in the file: an ``array`` in node order, or a column of ``nodes`` and one of ``labels``."""
+    """Labels, read whole: an ``array`` in node order, or a column of ``nodes`` and one of ``labels``."""
 
     path: Path
     array: AnyArray | None = None
@@ -31,17 +34,19 @@ class LabelFile:
     labels: Column | None = None
 
 
-def read_labels(path: Path, header: bool | None, ids_are_text: bool) -> LabelFile:
-    """Read labels from a table or an array."""
+def read_labels(path: Path, header: bool | None, ids_are_text: bool, memory: int) -> LabelFile:
+    """Labels from a table or an array."""
     if not is_array_file(path):
-        return _from_table(open_table(path, header), ids_are_text)
+        return _from_table(open_table(path, header), ids_are_text, memory)
     if path.suffix.lower() == ".npy":
-        array = arrays.read_npy(path)
+        member = open_array(path)
     else:
-        content = arrays.read_npz(path)
+        content = NpzFile(path)
         if "y" not in content:
-            raise InputError(f"{path}: holds {', '.join(sorted(content)) or 'nothing'}; expected an array y")
-        array = content["y"]
+            raise InputError(f"{path}: holds {content.holds()}; expected an array y")
+        member = content.open("y")
+    room_for(f"reading {path}", memory, TIMES * member.member.size)
+    array = member.whole()
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     try:
@@ -51,24 +56,21 @@ def read_labels(path: Path, header: bool | None, ids_are_text: bool) -> LabelFil
     return LabelFile(path, array=checked)
 
 
-def labels_of_nodes(file: LabelFile, node_of_row: IntArray | None, num_nodes: int) -> tuple[AnyArray, list[str] | None]:
-    """A label for each node, -1 where it is not known, and the names of the labels where they have names."""
+def labels_of_nodes(file: LabelFile, node_of_row: IntArray | None) -> tuple[AnyArray, list[str] | None]:
+    """A label for each node up to the last that has one, -1 where it is not known, and the names of the labels."""
     if file.array is not None:
-        rows = file.array.shape[0]
-        filled = np.full((num_nodes, *file.array.shape[1:]), UNKNOWN if file.array.ndim == 1 else 0, file.array.dtype)
-        filled[:rows] = file.array
-        return filled, None
+        return file.array, None
     if file.nodes is None or file.labels is None or node_of_row is None:
         raise InputError(f"{file.path}: no labels")
     codes, names = _codes(file.labels)
     known = np.flatnonzero(codes != UNKNOWN)
     _check_repeats(file.nodes, file.labels, known, node_of_row[known], codes[known])
-    labels = np.full(num_nodes, UNKNOWN, np.int64)
+    labels = np.full(int(node_of_row.max(initial=-1)) + 1, UNKNOWN, np.int64)
     labels[node_of_row[known]] = codes[known]
     return labels, names
 
 
-def _from_table(table: Table, ids_are_text: bool) -> LabelFile:
+def _from_table(table: Table, ids_are_text: bool, memory: int) -> LabelFile:
     lower = [name.strip().lower() if table.named else "" for name in table.names]
     label = next((lower.index(name) for name in LABEL_NAMES if name in lower), None)
     node = next((i for i, name in enumerate(lower) if i != label and table.named and name in NODE_NAMES), None)
@@ -79,11 +81,35 @@ def _from_table(table: Table, ids_are_text: bool) -> LabelFile:
         raise InputError(
             f"{table.path}: {len(lower)} columns ({', '.join(table.names)[:80]}); expected two, the node and its label"
         )
-    read = table.read({node: pa.large_string() if ids_are_text else None, label: None})
-    nodes, labels = (columns.decoded(column) for column in read)
+    kinds = {node: pa.large_string() if ids_are_text else None, label: None}
+    try:
+        nodes, labels = _whole_columns(table, kinds, memory)
+    except _MixedTypesError:  # numbers at first, then words: read them all as words
+        nodes, labels = _whole_columns(table, dict.fromkeys(kinds, pa.large_string()), memory)
     if isinstance(table, TextTable):
         refuse_header_that_is_data(table, [nodes, labels])
     return LabelFile(table.path, nodes=nodes, labels=labels)
+
+
+class _MixedTypesError(Exception):
+    """A column changed its type on the way."""
+
+
+def _whole_columns(table: Table, kinds: Mapping[int, Any], memory: int) -> list[Column]:
+    chunks: list[list[Any]] = [[] for _ in kinds]
+    room, taken = room_for(f"reading {table.path}", memory, 0), 0
+    for part in table.parts(kinds):
+        for column, mine in zip(part, chunks, strict=True):
+            mine.extend(columns.decoded(column).values.chunks)
+            taken += TIMES * mine[-1].nbytes
+            if mine[-1].type != mine[0].type:
+                raise _MixedTypesError
+        if taken > room:
+            raise too_small(f"reading {table.path}", memory, memory + 2 * taken)
+    return [
+        Column(table.path, table.names[i], pa.chunked_array(mine, None if mine else pa.large_string()))
+        for i, mine in zip(kinds, chunks, strict=True)
+    ]
 
 
 def _codes(column: Column) -> tuple[IntArray, list[str] | None]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+import scipy.sparse as sp
+
 from nodewise._typing import AnyArray, IntArray
 
 
@@ -14,12 +16,20 @@ class EdgeStream:
 
     ``parts(rows)`` starts from the beginning each time it is called and yields ``(ends, weights)`` in the order of the
     file: ``ends`` an integer array ``(2, k)`` with ``k <= rows``, ``weights`` None or an array ``(k,)``. Ids are
-    checked. ``count`` is the number of edges where it is known beforehand.
+    checked. ``count`` is the number of edges where it is known beforehand; elsewhere ``share`` may say which share of
+    the input has been read.
     """
 
     parts: Callable[[int], Iterator[tuple[AnyArray, AnyArray | None]]]
     count: int | None = None
     weighted: bool = False
+    share: Callable[[], float] | None = None
+    source: str = "edges"  # what messages call them
+
+    def estimate(self, read: int) -> float | None:
+        """About how many edges there are, once ``read`` of them have been read."""
+        share = 0.0 if self.share is None else self.share()
+        return read / share if share else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +52,7 @@ class RawGraph:
 
     num_nodes: int | None  # None: as many as the largest id says
     edges: EdgeStream
-    features: FeatureStream | None = None
+    features: FeatureStream | sp.csr_matrix | None = None  # a sparse matrix in memory stays sparse
     labels: AnyArray | None = None  # int64 with -1 for unknown, or int8 0/1 with a column a label
     label_names: Sequence[str] | None = None
     splits: Mapping[str, IntArray] = dataclasses.field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""CSV and TSV files, plain or gzipped -> columns.
+"""CSV and TSV files, plain or gzipped -> columns, a block of rows at a time.
 
 A first line of column names is recognised by having no number in its first two fields, or by a first field that names
 a node column; ``header`` says it outright. In ``.txt`` files, leading lines that start with '#' are comments.
@@ -28,7 +28,14 @@ from nodewise.ingest.columns import NUMBER, WHOLE, Column
 NODE_NAMES = ("node", "id", "name", "node_id", "", "__index_level_0__")  # the last two: an index saved by pandas
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 NO_NUMBERS = ("", "nan", "na", "null", "inf", "+inf", "-inf")  # what stands where a number should
-BLOCK_BYTES = 32 << 20  # a row must fit into one
+BLOCK_BYTES = 1 << 20  # Arrow reads dozens ahead
+ROWS_PER_BLOCK = 8  # at least, as long as the first two: a row must fit into a block
+
+
+class Position:
+    """How far the last reader of a table has come."""
+
+    file: Any = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,23 +48,40 @@ class TextTable:
     guessed: bool  # and nobody said so
     comments: int  # lines before the first row
     sample: list[str] | None  # the fields of the first row; None where there is no row
+    block_bytes: int = BLOCK_BYTES  # that are parsed at a time
+    position: Position = dataclasses.field(default_factory=Position)
 
-    def read(self, kinds: Mapping[int, Any]) -> list[Column]:
-        """The columns whose indices ``kinds`` has, each of the Arrow type given, or as text where it cannot be.
+    def share(self) -> float:
+        """The share of the file that has been read."""
+        return self.position.file.tell() / max(1, self.path.stat().st_size) if self.position.file else 0.0
 
-        Type None is for ids and labels: int64 where all values are whole numbers, else text.
+    def parts(self, kinds: Mapping[int, Any]) -> Iterator[list[Column]]:
+        """The columns whose indices ``kinds`` has, a block of rows at a time.
+
+        Each is of the Arrow type given, or text from the block on where it cannot be. Type None is for ids and labels:
+        int64 where the first value is a whole number, else text.
         """
         if self.sample is None:
-            return [Column(self.path, self.names[i], pa.chunked_array([], pa.large_string())) for i in kinds]
+            return
         last = len(self.names) - 1
-        types = {i: self._type(i) if kind is None else kind for i, kind in kinds.items()}
+        types = {last: pa.large_binary(), **{i: self._type(i) if k is None else k for i, k in kinds.items()}}
+        rows, end = 0, None
+        with reading(self.path):
+            for batch in self._batches(types):
+                yield [Column(self.path, self.names[i], _chunked(batch, i), first=rows) for i in kinds]
+                rows += batch.num_rows
+                end = batch.column(f"c{last}")[-1].as_py() if batch.num_rows else end
+        self._check_quotes(rows, end)
+
+    def _batches(self, types: Mapping[int, Any]) -> Iterator[Any]:
+        rows = 0
         try:
-            table = _parsed(self, {last: pa.large_binary(), **types})
+            for batch in _opened(self, types):
+                yield batch
+                rows += batch.num_rows
         except pa.ArrowInvalid:
             # Types do not fit, or rows are uneven: read what is there, so that the place can be named.
-            table = _parsed_raw(self, sorted({last, *types}))
-        self._check_quotes(table)
-        return [Column(self.path, self.names[i], table.column(f"c{i}")) for i in kinds]
+            yield from _raw_batches(self, sorted(types), rows)
 
     def first_is_text(self) -> bool:
         """Whether the first column holds text, going by its first value."""
@@ -68,17 +92,17 @@ class TextTable:
         sample = self.sample or []
         return pa.int64() if index < len(sample) and re.match(WHOLE, sample[index]) else pa.large_string()
 
-    def _check_quotes(self, table: Any) -> None:
+    def _check_quotes(self, rows: int, end: Any) -> None:
         """An open quote swallows all rows after it, and goes unnoticed in the last column."""
-        column = table.column(f"c{len(self.names) - 1}")
-        value = column[-1].as_py() if len(column) else None
-        if isinstance(value, str):
-            value = value.encode()
+        value = end.encode() if isinstance(end, str) else end
         if isinstance(value, bytes) and b"\n" in value and _count_quotes(self.path) % 2:
-            raise InputError(
-                f"{self.path}: row {len(column):,} opens a quote that is never closed; close it, or double each quote "
-                f"inside a quoted field"
-            )
+            raise self.open_quote(rows)
+
+    def open_quote(self, row: int) -> InputError:
+        return InputError(
+            f"{self.path}: row {row:,} opens a quote that is never closed; close it, or double each quote inside a "
+            f"quoted field"
+        )
 
 
 def is_text(path: Path) -> bool:
@@ -97,7 +121,9 @@ def open_text(path: Path, header: bool | None) -> TextTable:
     if any("\udc80" <= letter <= "\udcff" for letter in "".join(names)):
         raise InputError(f"{path}: the first line is not text in UTF-8; save the file in that encoding")
     rows = records[1:] if named else records
-    return TextTable(path, names, named, header is None, comments, rows[0] if rows else None)
+    longest = max(sum(len(field) + 1 for field in record) for record in records)
+    block = max(BLOCK_BYTES, ROWS_PER_BLOCK * 4 * longest)  # a letter is up to four bytes
+    return TextTable(path, names, named, header is None, comments, rows[0] if rows else None, block)
 
 
 def refuse_header_that_is_data(table: TextTable, columns: list[Column]) -> None:
@@ -164,49 +190,68 @@ def _first_records(path: Path) -> tuple[int, list[list[str]]]:
     return comments, []
 
 
-def _parsed(table: TextTable, types: Mapping[int, Any], threads: bool = True, on_uneven: Any = None) -> Any:
-    names = [f"c{i}" for i in range(len(table.names))]  # the file's own need not be unique
-    with reading(table.path):
-        return pacsv.read_csv(
-            pa.input_stream(str(table.path), compression="gzip" if _is_gzip(table.path) else None),
-            pacsv.ReadOptions(
-                use_threads=threads,
-                block_size=BLOCK_BYTES,
-                skip_rows=table.comments,
-                column_names=names,
-                skip_rows_after_names=int(table.named),
-            ),
-            pacsv.ParseOptions(
-                delimiter=DELIMITERS[_suffix(table.path)], newlines_in_values=True, invalid_row_handler=on_uneven
-            ),
-            pacsv.ConvertOptions(
-                column_types={f"c{i}": kind for i, kind in types.items()},
-                include_columns=[f"c{i}" for i in types],
-                null_values=[""],
-                strings_can_be_null=False,
-            ),
-        )
+def _opened(table: TextTable, types: Mapping[int, Any], threads: bool = True, on_uneven: Any = None) -> Any:
+    """A reader of batches; Arrow looks for the first one here."""
+    file = pa.OSFile(str(table.path))
+    table.position.file = file
+    return pacsv.open_csv(
+        pa.CompressedInputStream(file, "gzip") if _is_gzip(table.path) else file,
+        pacsv.ReadOptions(
+            use_threads=threads,
+            block_size=table.block_bytes,
+            skip_rows=table.comments,
+            column_names=[f"c{i}" for i in range(len(table.names))],  # the file's own need not be unique
+            skip_rows_after_names=int(table.named),
+        ),
+        pacsv.ParseOptions(
+            delimiter=DELIMITERS[_suffix(table.path)], newlines_in_values=True, invalid_row_handler=on_uneven
+        ),
+        pacsv.ConvertOptions(
+            column_types={f"c{i}": kind for i, kind in types.items()},
+            include_columns=[f"c{i}" for i in types],
+            null_values=[""],
+            strings_can_be_null=False,
+        ),
+    )
 
 
-def _parsed_raw(table: TextTable, columns: list[int]) -> Any:
-    """All columns as bytes; a row with too many or too few fields is an error."""
+def _raw_batches(table: TextTable, columns: list[int], skip: int) -> Iterator[Any]:
+    """Columns as bytes, without the first ``skip`` rows; a row with too many or too few fields is an error."""
     uneven: list[Any] = []
 
     def note(row: Any) -> str:
         uneven.append(row)
         return "error"
 
+    rows = 0
     try:
-        return _parsed(table, dict.fromkeys(columns, pa.large_binary()), threads=False, on_uneven=note)
+        for batch in _opened(table, dict.fromkeys(columns, pa.large_binary()), threads=False, on_uneven=note):
+            if rows + batch.num_rows > skip:
+                yield batch.slice(max(0, skip - rows))
+            rows += batch.num_rows
     except pa.ArrowInvalid as error:
-        if not uneven:
-            raise InputError(f"{table.path}: {error}; expected {_delimiter_name(table.path)} between fields") from error
-        row = uneven[0]
-        raise InputError(
-            f"{table.path}: row {row.number - table.comments - table.named:,} has {row.actual_columns} columns, the "
-            f"first line has {row.expected_columns}; fields are separated by {_delimiter_name(table.path)}. "
-            f"Fix the row"
-        ) from error
+        if uneven:
+            row = uneven[0]
+            raise InputError(
+                f"{table.path}: row {row.number - table.comments - table.named:,} has {row.actual_columns} columns, "
+                f"the first line has {row.expected_columns}; fields are separated by {_delimiter_name(table.path)}. "
+                f"Fix the row"
+            ) from error
+        if "straddl" in str(error):
+            raise _longer_than_a_block(table, rows + 1) from error
+        raise InputError(f"{table.path}: {error}; expected {_delimiter_name(table.path)} between fields") from error
+
+
+def _longer_than_a_block(table: TextTable, row: int) -> InputError:
+    if _count_quotes(table.path) % 2:
+        return table.open_quote(row)
+    return InputError(
+        f"{table.path}: row {row:,} is longer than {table.block_bytes:,} bytes; split the row or use Parquet"
+    )
+
+
+def _chunked(batch: Any, index: int) -> Any:
+    return pa.chunked_array([batch.column(f"c{index}")])
 
 
 def _count_quotes(path: Path) -> int:

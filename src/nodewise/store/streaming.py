@@ -65,10 +65,6 @@ class ArrayWriter:
                     self._wait_for_hashes()
                 self._open += blocks.BLOCK_BYTES
 
-    def flush(self) -> None:
-        """Bring all rows so far to the disk, so that they can be kept."""
-        os.fsync(self._stream.fileno())
-
     def finish(self) -> StoredFile:
         """Write the header; what the manifest is to say of the file."""
         shape = (self.rows, *self._tail)
@@ -85,7 +81,7 @@ class ArrayWriter:
 
     def _wait_for_hashes(self) -> None:
         """So that no more than a few blocks wait in memory."""
-        for future in self._ready[-8:-4]:
+        for future in self._ready[-4:-2]:
             future.result()
 
     def __enter__(self) -> ArrayWriter:
