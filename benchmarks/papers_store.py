@@ -80,6 +80,7 @@ def write(folder: Path, scale: float, seed: int, progress: Callable[[int, int], 
             flags={"weighted": False, "multilabel": False, "sparse_features": False},
             files=files,
             name=name_of(scale),
+            present_labels=tuple(range(COMMUNITIES)),
             degrees={"total": float(entries), "least": float(least)},
             provenance=_provenance(scale, seed),
         )

@@ -12,6 +12,7 @@ from nodewise._typing import AnyArray, DoubleArray, Features, IntArray
 from nodewise.errors import InputError
 from nodewise.features import Quantized
 
+LABELS_AT_ONCE = 1 << 22
 UNKNOWN = -1  # the label of a node whose label is not known
 
 
@@ -93,6 +94,13 @@ def checked_labels(labels: Any, num_nodes: int) -> AnyArray | None:
         expected = "0 or 1" if array.ndim == 2 else "0 or more, or -1 for unknown"
         raise InputError(f"labels: node {where[0]:,} has {array[where]}; expected {expected}")
     return array.astype(np.int8 if array.ndim == 2 else np.int64)
+
+
+def present_labels(labels: AnyArray) -> IntArray:
+    """The labels that occur, in order; a part at a time, since ``labels`` may be a file of any size."""
+    parts = [np.unique(labels[first : first + LABELS_AT_ONCE]) for first in range(0, labels.size, LABELS_AT_ONCE)]
+    found = np.unique(np.concatenate([np.zeros(0, np.int64), *parts]))
+    return np.asarray(found[found != UNKNOWN], np.int64)
 
 
 def _as_array(what: str, values: Any) -> AnyArray:

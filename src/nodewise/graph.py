@@ -21,6 +21,7 @@ from nodewise.checks import (
     checked_labels,
     checked_nodes,
     implied_num_nodes,
+    present_labels,
 )
 from nodewise.errors import InputError
 from nodewise.features import Quantized
@@ -266,6 +267,13 @@ class Graph:
     @property
     def num_features(self) -> int:
         return 0 if self.features is None else int(self.features.shape[1])
+
+    @cached_property
+    def present_labels(self) -> IntArray:
+        """The labels that occur, in order; columns, where nodes have several labels."""
+        if self.labels is None:
+            return np.zeros(0, np.int64)
+        return np.arange(self.labels.shape[1]) if self.multilabel else present_labels(self.labels)
 
     @property
     def multilabel(self) -> bool:

@@ -67,16 +67,20 @@ def memory_budget(memory: int | str | None) -> int:
     return available_memory() // 4 if memory is None else parse_bytes(memory)
 
 
-def free_memory() -> int:
-    """Bytes that nobody uses, not even for cached files; 0 where the system does not say."""
-    return _field("MemFree") or 0
-
-
 def resident_memory() -> int:
-    """Bytes of memory that this process holds; 0 where the system does not say."""
+    """Bytes of memory that this process holds, mapped files included; 0 where the system does not say."""
+    return _own_pages(1)
+
+
+def mapped_memory() -> int:
+    """Bytes of files that this process has mapped and that are in memory; 0 where the system does not say."""
+    return _own_pages(2)
+
+
+def _own_pages(field: int) -> int:
     try:
         with open("/proc/self/statm", encoding="ascii") as stream:
-            return int(stream.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+            return int(stream.read().split()[field]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return 0
 

@@ -85,7 +85,7 @@ def _labels(graph: Graph) -> dict[str, Any] | None:
         return {"classes": int(graph.labels.shape[1]), "per_node": per_node, "edge_homophily": None}
     known = graph.labels[graph.labels != UNKNOWN]
     return {
-        "classes": int(np.unique(known).size),
+        "classes": graph.present_labels.size,
         "known": int(known.size),
         "coverage": known.size / graph.num_nodes,
         "edge_homophily": edge_homophily(graph),

@@ -6,10 +6,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodewise import NIGCN, StoreError, synthetic
+from nodewise import NIGCN, StoreError, checks, synthetic
+from nodewise.checks import present_labels
 from nodewise.diffusion import exact
 from nodewise.learn import decoupled, rows, trainer
-from nodewise.learn.decoupled import present_labels
 
 FAST = {"epochs": 30, "seed": 0, "epsilon": 0.1}
 
@@ -112,5 +112,5 @@ def test_scores_of_validation_rows_do_not_depend_on_the_parts_they_come_in(monke
 @given(st.lists(st.integers(-1, 12), max_size=60), st.integers(1, 9))
 def test_present_labels_are_those_that_occur(labels, step):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decoupled, "LABELS_AT_ONCE", step)
+        patch.setattr(checks, "LABELS_AT_ONCE", step)
         assert present_labels(np.array(labels, np.int64)).tolist() == sorted(set(labels) - {-1})

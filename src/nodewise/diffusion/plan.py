@@ -75,7 +75,10 @@ def exact_side(graph: Graph, reach: IntArray, features: Features, memory: int) -
 def reads_in_order(features: Features, entries: int) -> bool:
     """Whether features in a file are better read once from front to back than where ``entries`` touch them."""
     stored = _stored(features)
-    return stored is not None and _in_order(stored) < _at_random(stored, entries)
+    if stored is None:
+        return False
+    absent = _absent(stored)
+    return _in_order(absent) < _at_random(absent, entries, stored)
 
 
 def bring_in(graph: Graph, targets: int, reach: IntArray, how: Sampling) -> None:
@@ -83,7 +86,8 @@ def bring_in(graph: Graph, targets: int, reach: IntArray, how: Sampling) -> None
     longest = float(reach.max(initial=0))
     steps = targets * min(how.theta * longest, 3.0 * how.first_k + longest)
     for array in (graph.indptr, graph.indices):
-        if _in_order(array) < _at_random(array, steps) and array.nbytes < available_memory():
+        absent = _absent(array)
+        if _in_order(absent) < _at_random(absent, steps, array) and array.nbytes < available_memory():
             preload(array)
 
 
@@ -94,14 +98,19 @@ def _stored(features: Features) -> AnyArray | None:
     return features.codes if isinstance(features, Quantized) else features
 
 
-def _in_order(array: AnyArray) -> float:
-    """Nanoseconds to read what is not in memory of an array, front to back."""
-    return (1.0 - resident_share(array)) * array.nbytes * DISK_BYTE
+def _absent(array: AnyArray) -> float:
+    """The bytes of an array that are not in memory."""
+    return (1.0 - resident_share(array)) * array.nbytes
 
 
-def _at_random(array: AnyArray, touches: float) -> float:
+def _in_order(absent: float) -> float:
+    """Nanoseconds to read so many bytes front to back."""
+    return absent * DISK_BYTE
+
+
+def _at_random(absent: float, touches: float, array: AnyArray) -> float:
     """Nanoseconds that the disk takes for so many touches anywhere in an array; each page is read once at most."""
-    return (1.0 - resident_share(array)) * min(touches, array.nbytes / PAGE) * DISK_PAGE
+    return min(touches * absent / max(1, array.nbytes), absent / PAGE) * DISK_PAGE
 
 
 def _exact_nanoseconds(
@@ -112,9 +121,9 @@ def _exact_nanoseconds(
     block = 512 * graph.num_nodes  # 64 columns, twice
     hop = hops * graph.num_entries * (HOP + HOP_FAR * math.log2(1 + block / 2**23))
     over_targets = targets * (hop + WEIGH * graph.num_nodes)
-    passes = hops * threads * _in_order(graph.indices)
+    passes = hops * threads * _in_order(_absent(graph.indices))
     stored = _stored(features)
-    reading = 0.0 if stored is None else threads * _in_order(stored)
+    reading = 0.0 if stored is None else threads * _in_order(_absent(stored))
     over_targets += _blocks(graph, targets, memory) * (passes + reading)
     if features is None:
         return {"targets": over_targets}
@@ -154,7 +163,10 @@ def _sampling_nanoseconds(
 def _disk_nanoseconds(features: Features | None, entries: float, passes: int) -> float:
     """Reading features that lie in a file: front to back for each group of targets, or where entries touch them."""
     stored = _stored(features)
-    return 0.0 if stored is None else min(passes * _in_order(stored), _at_random(stored, entries))
+    if stored is None:
+        return 0.0
+    absent = _absent(stored)
+    return min(passes * _in_order(absent), _at_random(absent, entries, stored))
 
 
 def _step_nanoseconds(graph: Graph) -> float:

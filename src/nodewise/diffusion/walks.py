@@ -166,7 +166,7 @@ def _sample(
     """Let threads take chunks of targets until none is left, each with its own scratch, and join what they found."""
     chunks = range(0, targets.size, CHUNK)
     counts = _Counts(*np.zeros((3, targets.size), np.int64))
-    found: list[tuple[AnyArray, AnyArray]] = [(np.empty(0, np.uint32), np.empty(0, np.float32))] * len(chunks)
+    found: list[tuple[AnyArray, AnyArray]] = [(np.empty(0), np.empty(0))] * len(chunks)
     turn, stopped = itertools.count(), threading.Event()
 
     def work(_: int) -> None:
@@ -182,6 +182,19 @@ def _sample(
     finally:
         stopped.set()  # after an error or an interrupt no thread takes another chunk
     indptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts.sizes)))
-    nodes = np.concatenate([np.empty(0, node_dtype(graph)), *(nodes for nodes, _ in found)])
-    values = np.concatenate([np.empty(0, np.float32), *(values for _, values in found)])
-    return Sampled(Weights(indptr, nodes, values), counts.walks, counts.steps)
+    return Sampled(_joined(indptr, found, node_dtype(graph), threads), counts.walks, counts.steps)
+
+
+def _joined(indptr: IntArray, found: list[tuple[AnyArray, AnyArray]], dtype: type, threads: int) -> Weights:
+    """What chunks of targets found, one after the other; each part is let go as soon as it is copied."""
+    joined = Weights(indptr, np.empty(indptr[-1], dtype), np.empty(indptr[-1], np.float32))
+
+    def copy(chunk: int) -> None:
+        nodes, values = found[chunk]
+        start = indptr[chunk * CHUNK]
+        joined.nodes[start : start + nodes.size] = nodes
+        joined.values[start : start + nodes.size] = values
+        found[chunk] = nodes[:0], values[:0]
+
+    map_chunks(copy, range(len(found)), threads)
+    return joined

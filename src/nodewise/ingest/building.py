@@ -14,7 +14,7 @@ import numpy as np
 
 from nodewise.adjacency import MAX_NODES
 from nodewise.atomic import AnyPath
-from nodewise.checks import UNKNOWN, check_names, checked_nodes
+from nodewise.checks import UNKNOWN, check_names, checked_nodes, present_labels
 from nodewise.errors import InputError
 from nodewise.ingest.budget import Progress
 from nodewise.ingest.edge_stage import merge_runs, sort_into_runs
@@ -23,7 +23,7 @@ from nodewise.ingest.names import NameTable
 from nodewise.ingest.raw import FeatureStream, RawGraph
 from nodewise.ingest.work import Work, job_of, working
 from nodewise.store.manifest import INDICES, INDPTR, LABELS, NAMES, SPARSE, WEIGHTS, Manifest
-from nodewise.store.writing import write_manifest, write_names
+from nodewise.store.writing import listed_labels, write_manifest, write_names
 
 
 def import_raw(
@@ -141,6 +141,7 @@ def _manifest(raw: RawGraph, work: Work, provenance: Mapping[str, Any] | None) -
         name=raw.name,
         label_names=None if raw.label_names is None else tuple(raw.label_names),
         degrees={part: work.done["merged"][f"{part}_degree"] for part in ("total", "least")},
+        present_labels=None if labels is None or labels.ndim == 2 else listed_labels(present_labels(labels)),
         provenance=provenance or {},
     )
 

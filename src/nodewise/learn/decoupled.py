@@ -28,10 +28,9 @@ from nodewise.learn.metrics import micro_f1
 from nodewise.learn.rows import new_rows
 from nodewise.learn.trainer import Recipe, choose_device, train
 from nodewise.memory import memory_budget
-from nodewise.parallel import map_chunks, thread_count
+from nodewise.parallel import thread_count
 
 PREDICT_BYTES = 1 << 28  # representations held at a time while predicting
-LABELS_AT_ONCE = 1 << 22
 HEADS_APART = 1_000_003  # between the seeds of a model's heads, so that models of nearby seeds share none
 
 
@@ -325,7 +324,7 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
             self.classes_ = np.arange(labels.shape[1])
             seen = np.flatnonzero(labels[train].any(0))
         else:
-            self.classes_ = present_labels(labels)
+            self.classes_ = graph.present_labels
             seen = np.unique(labels[train])
         missing = np.setdiff1d(self.classes_, seen)
         if missing.size:
@@ -363,14 +362,6 @@ class DecoupledClassifier(BaseEstimator):  # type: ignore[misc]
     def _check_fitted(self) -> None:
         if not hasattr(self, "networks_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit first")
-
-
-def present_labels(labels: AnyArray) -> IntArray:
-    """The labels that occur, in order; a part at a time, since ``labels`` may be a file of any size."""
-    starts = range(0, labels.size, LABELS_AT_ONCE)
-    parts = map_chunks(lambda first: np.unique(labels[first : first + LABELS_AT_ONCE]), starts, thread_count(None))
-    found = np.unique(np.concatenate([np.zeros(0, np.int64), *parts]))
-    return np.asarray(found[found != UNKNOWN], np.int64)
 
 
 def _check_features(graph: Graph) -> None:

@@ -72,6 +72,7 @@ class Manifest:
     name: str = "graph"
     label_names: tuple[str, ...] | None = None
     degrees: Mapping[str, float] | None = None  # their sum and the least one; None in format 1
+    present_labels: tuple[int, ...] | None = None  # those that occur, in order; None where that is not known
     provenance: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     written_by: str = __version__
 
@@ -169,6 +170,7 @@ def _from_json(content: Mapping[str, Any]) -> Manifest:
         name=_get(content, "name", str),
         label_names=None if label_names is None else tuple(label_names),
         degrees=_degrees(content),
+        present_labels=_present_labels(content),
         provenance=_get(content, "provenance", dict),
         written_by=_get(content, "written_by", str),
     )
@@ -183,6 +185,16 @@ def _degrees(content: Mapping[str, Any]) -> dict[str, float] | None:
     if len(numbers) != 2:
         raise _MisfitError(f"degrees is {found!r:.80}; expected a total and a least above 0")
     return {"total": numbers[0], "least": numbers[1]}
+
+
+def _present_labels(content: Mapping[str, Any]) -> tuple[int, ...] | None:
+    found = content.get("present_labels")
+    if found is None:
+        return None
+    classes = _whole(_get(content, "counts", dict).get("classes"), "classes")
+    if not _all_are(found, int) or found != sorted(set(found)) or any(not 0 <= label < classes for label in found):
+        raise _MisfitError(f"present_labels is {found!r:.80}; expected labels below {classes}, in order")
+    return tuple(found)
 
 
 def _stored_file(file: str, entry: Any) -> StoredFile:

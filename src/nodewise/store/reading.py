@@ -90,6 +90,8 @@ def _graph(folder: Path, described: Manifest, arrays: Arrays) -> Graph:
     )
     if described.degrees is not None:  # what would take a pass over the adjacency to find out
         graph.know(total_degree=described.degrees["total"], least_degree=described.degrees["least"])
+    if described.present_labels is not None:
+        graph.know(present_labels=np.array(described.present_labels, np.int64))
     return graph
 
 

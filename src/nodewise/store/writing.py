@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nodewise import atomic
-from nodewise._typing import AnyArray
+from nodewise._typing import AnyArray, IntArray
 from nodewise.errors import InputError
 from nodewise.features import Quantized
 from nodewise.graph import Graph
@@ -36,6 +36,7 @@ from nodewise.store.names import arrow_strings
 from nodewise.store.streaming import ArrayWriter
 
 NAMES_PER_GROUP = 1 << 20
+MOST_LISTED = 1 << 16  # labels
 
 
 def write_store(
@@ -60,6 +61,7 @@ def write_store(
         name=graph.name,
         label_names=None if graph.label_names is None else tuple(str(label) for label in graph.label_names),
         degrees={"total": graph.total_degree, "least": graph.least_degree},
+        present_labels=listed_labels(graph.present_labels) if graph.labels is not None else None,
         provenance={} if provenance is None else provenance,
     )
     try:
@@ -73,6 +75,11 @@ def write_store(
         if graph.node_names is not None:
             files[NAMES] = write_names(folder / NAMES, graph.node_names)
         write_manifest(folder, dataclasses.replace(described, files=files))
+
+
+def listed_labels(labels: IntArray) -> tuple[int, ...] | None:
+    """Labels as a manifest keeps them; None where there are too many to list."""
+    return tuple(labels.tolist()) if labels.size <= MOST_LISTED else None
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
