@@ -130,3 +130,11 @@ def test_shown_amounts_are_close(count):
 def test_this_machine_has_memory():
     assert 0 < available_memory() < 1 << 50
     assert 0 < mapped_memory() < resident_memory() < 1 << 50
+
+
+def test_both_ways_to_ask_what_is_in_memory_agree(matrix, monkeypatch):
+    pagecache.preload(matrix)
+    part = matrix[100:200]
+    known = pagecache.resident_share(matrix), pagecache.resident_share(part)
+    monkeypatch.setattr(pagecache, "_cached_pages", lambda _: None)
+    assert known == (1.0, 1.0) == (pagecache.resident_share(matrix), pagecache.resident_share(part))
