@@ -32,7 +32,7 @@ from nodewise.learn.evaluate import versions
 from nodewise.memory import parse_bytes, show_bytes
 
 CHUNK = 1 << 22  # edges made at a time
-KINDS = {"npy": 16, "csv": 19, "names": 27}  # bytes an edge takes in a file, about
+KINDS = {"npy": 16, "csv": 15, "names": 27}  # bytes an edge takes in a file, about
 # The peak is VmHWM: ru_maxrss counts what the parent held when it started the process, too.
 IMPORT = """
 import json, re, sys, time
