@@ -65,6 +65,7 @@ def run(store: Path, labelled: int, memory: str | None) -> dict[str, Any]:
         rho=1.0,
         tau=0.5,
         epsilon=0.05,
+        lr=0.05,
         dropout=0.1,
         weight_decay=0.0,
         epochs=EPOCHS,
@@ -94,7 +95,7 @@ def run(store: Path, labelled: int, memory: str | None) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", type=int, default=1_500_000)
+    parser.add_argument("--nodes", type=int, default=1_200_000)
     parser.add_argument("--labelled", type=int, default=1_000_000)
     parser.add_argument("-o", "--output", type=Path, help="write the result as JSON")
     parser.add_argument("--run", nargs=2, metavar=("STORE", "MEMORY"), help=argparse.SUPPRESS)

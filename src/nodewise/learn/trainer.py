@@ -18,7 +18,7 @@ from nodewise.learn.head import Head
 
 # Multiplications a step below which threads cost more than they give: torch's threads spin while they wait for each
 # other, which on a busy machine takes ten times as long as the work itself.
-WORTH_THREADS = 1 << 28
+WORTH_THREADS = 1 << 27
 LARGE = 1 << 14  # rows in a batch at most, unless the user says otherwise
 RUN = 1 << 8  # rows that lie side by side and stay together when they are shuffled out of a large array
 WINDOW = 1 << 17  # rows copied into memory at a time, and shuffled there
