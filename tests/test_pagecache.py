@@ -138,3 +138,14 @@ def test_both_ways_to_ask_what_is_in_memory_agree(matrix, monkeypatch):
     known = pagecache.resident_share(matrix), pagecache.resident_share(part)
     monkeypatch.setattr(pagecache, "_cached_pages", lambda _: None)
     assert known == (1.0, 1.0) == (pagecache.resident_share(matrix), pagecache.resident_share(part))
+
+
+def test_a_file_that_was_replaced_is_not_read_in_its_place(tmp_path):
+    path = tmp_path / "features.npy"
+    np.save(path, np.zeros((1000, 8), np.float32))
+    rows = np.load(path, mmap_mode="r")
+    assert len(list(pagecache.RowBlocks(rows, [(0, 10)]))) == 1
+    np.save(tmp_path / "new.npy", np.ones((1000, 8), np.float32))
+    os.replace(tmp_path / "new.npy", path)
+    with pytest.raises(StoreError, match=r"features\.npy: was replaced since it was opened; open the graph again"):
+        list(pagecache.RowBlocks(rows, [(0, 10)]))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import mmap
 import os
 from collections import deque
@@ -25,7 +26,7 @@ from nodewise.memory import available_memory, mapped_memory
 
 PAGE = mmap.PAGESIZE
 BLOCK_BYTES = 8 << 20  # handed on at a time
-READ_BYTES = 2 << 20  # read at a time: 8 reads of 2 MB in flight made 2.6 GB/s here, 4 of 8 MB 2.1
+READ_BYTES = 2 << 20  # read at a time: many small reads in flight are faster than few large ones
 PRELOAD_BYTES = 64 << 20  # brought into the page cache at a time
 CACHESTAT = 451  # the number of the system call, the same on all processors that have it
 POPULATE_READ = 22  # MADV_POPULATE_READ, which Python does not name
@@ -77,10 +78,15 @@ def _cached_pages(span: FileSpan) -> int | None:
     try:
         with open(span.path, "rb", buffering=0) as file:
             window = (ctypes.c_uint64 * 2)(span.offset, span.size)
-            failed = ctypes.CDLL(None).syscall(CACHESTAT, file.fileno(), window, counts, 0)
+            failed = _libc().syscall(CACHESTAT, file.fileno(), window, counts, 0)
     except (OSError, AttributeError, TypeError):
         return None
     return None if failed else int(counts[0])
+
+
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
 
 
 def _populate(array: AnyArray) -> bool:
@@ -98,7 +104,7 @@ def _pages_of(array: AnyArray) -> tuple[int, int]:
 def _call(name: str, first: int, size: int, argument: Any) -> bool:
     """Whether a call to the C library about a range of memory succeeded."""
     try:
-        function = getattr(ctypes.CDLL(None), name)
+        function = getattr(_libc(), name)
     except (OSError, AttributeError, TypeError):
         return False
     return int(function(ctypes.c_void_p(first), ctypes.c_size_t(size), argument)) == 0
@@ -146,6 +152,7 @@ class RowBlocks:
             handle = _open_past_cache(self._span.path)
             stack.callback(os.close, handle)
             _check_end(self._span, os.fstat(handle).st_size)  # to touch what is not there would end the process
+            _check_same(self._rows, self._span, handle)
             pool = stack.enter_context(ThreadPoolExecutor(READERS))
             stack.callback(pool.shutdown, wait=False, cancel_futures=True)
             buffers = [mmap.mmap(-1, self._most) for _ in range(AHEAD + 2)]  # one in use, one just used
@@ -206,6 +213,20 @@ def _check_end(span: FileSpan, size: int) -> None:
             f"{span.path}: ends at byte {size:,}, and its values should end at {span.offset + span.size:,}; the file "
             f"was cut after it was opened. Restore it"
         )
+
+
+def _check_same(array: AnyArray, span: FileSpan, handle: int) -> None:
+    """That the file of that name is still the one that is mapped: a store that is written anew takes its place."""
+    address = int(array.__array_interface__["data"][0])
+    try:
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as lines:
+            parts = (line.split(maxsplit=5) for line in lines)
+            spans = ((*(int(end, 16) for end in part[0].split("-")), int(part[4])) for part in parts)
+            inode = next((inode for first, last, inode in spans if first <= address < last), None)
+    except (OSError, ValueError, IndexError):
+        return  # not Linux: nobody says
+    if inode not in (None, os.fstat(handle).st_ino):
+        raise StoreError(f"{span.path}: was replaced since it was opened; open the graph again")
 
 
 def _open_past_cache(path: str) -> int:
