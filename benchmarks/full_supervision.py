@@ -83,7 +83,7 @@ def run(store: Path, labelled: int, memory: str | None) -> dict[str, Any]:
         "memory": memory or "a quarter of what is available",
         "rows_in_file": isinstance(rows[0].base, np.memmap),
         "engine": model.engine_,
-        "diffusion_seconds": model.seconds_["diffusion"],
+        "diffusion_seconds": model.seconds_["preparation"],
         "training_seconds": wall,
         "rows_a_second": labelled * EPOCHS / wall,
         "cores_busy": cpu / wall,

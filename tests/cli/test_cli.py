@@ -72,7 +72,7 @@ def test_train_json_has_the_documented_shape(run, store, tmp_path):
     assert code == 0
     assert {"dataset", "engine", "splits", "test_f1_mean", "test_f1_std", "params", "versions"} <= set(result)
     assert [set(s) for s in result["splits"]] == [
-        {"split", "val_f1", "test_f1", "diffusion_seconds", "train_seconds", "epochs"}
+        {"split", "val_f1", "test_f1", "preparation_seconds", "train_seconds", "epochs"}
     ] * 2
     assert result["test_f1_mean"] == pytest.approx(np.mean([s["test_f1"] for s in result["splits"]]))
     assert result["params"]["epsilon"] == 0.1

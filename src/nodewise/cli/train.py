@@ -200,7 +200,7 @@ def _show(result: Evaluation, loading: float) -> None:
             str(s.split),
             "" if s.val_f1 is None else f"{100 * s.val_f1:.2f}",
             "" if s.test_f1 is None else f"{100 * s.test_f1:.2f}",
-            f"{s.diffusion_seconds:.3f}",
+            f"{s.preparation_seconds:.3f}",
             f"{s.train_seconds:.3f}",
             str(s.epochs),
         )
@@ -208,7 +208,7 @@ def _show(result: Evaluation, loading: float) -> None:
     ]
     print_table(columns, rows, right=columns)
     typer.echo(f"{result.dataset}: {_score(result)}, engine {result.engine}")
-    diffusion, training = (sum(getattr(s, f"{p}_seconds") for s in result.splits) for p in ("diffusion", "train"))
+    diffusion, training = (sum(getattr(s, f"{p}_seconds") for s in result.splits) for p in ("preparation", "train"))
     typer.echo(f"loading {loading:.2f} s, diffusion {diffusion:.2f} s, training {training:.2f} s")
 
 

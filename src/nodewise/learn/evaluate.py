@@ -15,7 +15,7 @@ from nodewise._typing import AnyArray
 from nodewise._version import __version__
 from nodewise.errors import InputError
 from nodewise.graph import Graph
-from nodewise.learn.decoupled import DecoupledClassifier, RowMaker, known_labels
+from nodewise.learn.classifier import NodeClassifier, known_labels
 from nodewise.learn.metrics import micro_f1
 from nodewise.splits import Split
 
@@ -27,7 +27,7 @@ class SplitResult:
     split: int
     val_f1: float | None
     test_f1: float | None
-    diffusion_seconds: float
+    preparation_seconds: float
     train_seconds: float
     epochs: int
 
@@ -40,7 +40,7 @@ class Evaluation:
     engine: str
     splits: list[SplitResult]
     params: dict[str, Any]
-    best: DecoupledClassifier
+    best: NodeClassifier
 
     @property
     def test_f1(self) -> list[float]:
@@ -69,36 +69,32 @@ class Evaluation:
 
 
 def evaluate(
-    model: DecoupledClassifier,
+    model: NodeClassifier,
     graph: Graph,
     splits: list[Split],
     *,
     inductive: bool = False,
     part: AnyArray | None = None,
-    make_rows: RowMaker | None = None,
     progress: Callable[[SplitResult], None] | None = None,
+    **how: Any,
 ) -> Evaluation:
     """Fit a clone of ``model`` on each split. Test labels are read once, after the weights are settled.
 
-    ``inductive``, ``part``, ``make_rows``: as in :meth:`DecoupledClassifier.represent_parts`.
+    ``inductive``, ``part``, ``how``: as in :meth:`NodeClassifier.fit_predict_proba`.
     """
     results: list[SplitResult] = []
-    best: DecoupledClassifier | None = None
+    best: NodeClassifier | None = None
     for number, split in enumerate(splits):
         fitted = clone(model)
-        learned = [split.train, split.val] if split.val.size else [split.train]
-        fitted._check_fit(graph, *learned)
-        known_labels(graph, split.test, "test")
-        parts = [*learned, split.test]
-        rows = fitted.represent_parts(graph, parts, inductive=inductive, part=part, make_rows=make_rows)
-        fitted.fit_rows(graph, learned, rows[:-1])
-        predicted = fitted.labels_of_proba(fitted.proba_of_rows(rows[-1]))
+        truth = known_labels(graph, split.test, "test")
+        val = split.val if split.val.size else None
+        proba = fitted.fit_predict_proba(graph, split.train, val, split.test, inductive=inductive, part=part, **how)
         results.append(
             SplitResult(
                 split=number,
                 val_f1=fitted.val_f1_,
-                test_f1=micro_f1(known_labels(graph, split.test, "test"), predicted) if split.test.size else None,
-                diffusion_seconds=fitted.seconds_["diffusion"],
+                test_f1=micro_f1(truth, fitted.labels_of_proba(proba)) if split.test.size else None,
+                preparation_seconds=fitted.seconds_["preparation"],
                 train_seconds=fitted.seconds_["training"],
                 epochs=fitted.epochs_,
             )

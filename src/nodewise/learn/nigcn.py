@@ -6,7 +6,7 @@ Huang et al., "Node-wise Diffusion for Scalable Graph Learning", WWW 2023.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import fields
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,12 @@ from nodewise.diffusion.length import Convention
 from nodewise.diffusion.plan import ENTRY_BYTES, Engine
 from nodewise.diffusion.walks import Mass
 from nodewise.graph import Graph
-from nodewise.learn.decoupled import DecoupledClassifier, nodes_or_all
+from nodewise.learn.classifier import nodes_or_all
+from nodewise.learn.decoupled import DecoupledClassifier
 from nodewise.memory import memory_budget
 
 
+@dataclass(eq=False, repr=False)
 class NIGCN(DecoupledClassifier):
     """A classifier of nodes that computes rows for the nodes asked about and for no others.
 
@@ -40,64 +42,19 @@ class NIGCN(DecoupledClassifier):
     True
     """
 
-    def __init__(
-        self,
-        omega: float = 1.15,
-        rho: float = 0.1,
-        tau: float = 1.9,
-        epsilon: float = 0.01,
-        *,
-        engine: Engine = "auto",
-        convention: Convention = "paper",
-        mass: Mass = "theta",
-        length: int | None = None,
-        first_k: bool = True,
-        eta: float = 2.0,
-        delta: float = 0.01,
-        hidden: int = 64,
-        layers: int = 2,
-        bias: bool = True,
-        heads: int = 1,
-        dropout: float = 0.5,
-        lr: float = 0.01,
-        weight_decay: float = 5e-3,
-        epochs: int = 1000,
-        patience: int = 60,
-        batch_size: int | None = None,
-        feature_norm: str = "none",
-        row_norm: str = "l2",
-        device: str = "auto",
-        seed: int = 0,
-        threads: int | None = None,
-        memory: int | str | None = None,
-    ) -> None:
-        self.omega = omega
-        self.rho = rho
-        self.tau = tau
-        self.epsilon = epsilon
-        self.engine = engine
-        self.convention = convention
-        self.mass = mass
-        self.length = length
-        self.first_k = first_k
-        self.eta = eta
-        self.delta = delta
-        self.hidden = hidden
-        self.layers = layers
-        self.bias = bias
-        self.heads = heads
-        self.dropout = dropout
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.epochs = epochs
-        self.patience = patience
-        self.batch_size = batch_size
-        self.feature_norm = feature_norm
-        self.row_norm = row_norm
-        self.device = device
-        self.seed = seed
-        self.threads = threads
-        self.memory = memory
+    omega: float = 1.15
+    rho: float = 0.1
+    tau: float = 1.9
+    epsilon: float = 0.01
+    _: KW_ONLY
+    engine: Engine = "auto"
+    convention: Convention = "paper"
+    mass: Mass = "theta"
+    length: int | None = None
+    first_k: bool = True
+    eta: float = 2.0
+    delta: float = 0.01
+    row_norm: str = "l2"
 
     def _prepare(self, graph: Graph, nodes: IntArray) -> None:
         self.phases_: dict[str, float] = {}
@@ -143,7 +100,8 @@ class NIGCN(DecoupledClassifier):
         return {field.name: getattr(self, field.name) for field in fields(Params) if field.name != "engine"}
 
     def _fitted_extras(self) -> dict[str, Any]:
-        return {"engine": self.engine_}
+        return {**super()._fitted_extras(), "engine": self.engine_}
 
     def _restore_extras(self, fitted: dict[str, Any]) -> None:
+        super()._restore_extras(fitted)
         self.engine_ = fitted["engine"]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import nn
@@ -41,6 +42,7 @@ class Recipe:
 
 
 Rows = tuple[torch.Tensor, torch.Tensor]
+Score = tuple[float, float]
 
 
 def choose_device(device: str) -> torch.device:
@@ -57,53 +59,73 @@ def train(make_head: Callable[[], Head], rows: Rows, val: Rows | None, recipe: R
 
     Labels are class numbers, or a 0/1 matrix for several labels a row.
     """
-    with _seeded(recipe.seed):
+    size = recipe.batch_size or LARGE
+    with seeded(recipe.seed):
         head = make_head().to(rows[0].device)
-        step = min(rows[0].shape[0], recipe.batch_size or LARGE)
-        work = step * sum(weight.numel() for weight in head.parameters())
-        with _tuned(recipe.threads if work > WORTH_THREADS else 1):
-            epochs = _run(head, rows, val, recipe)
+        work = min(rows[0].shape[0], size) * sum(weight.numel() for weight in head.parameters())
+        score = None if val is None else partial(_evaluate, head, val)
+        epochs = descend(head, lambda: (loss_of(head(x), y) for x, y in _batches(rows, size)), score, recipe, work)
     return head.eval(), epochs
 
 
-def _run(head: Head, rows: Rows, val: Rows | None, recipe: Recipe) -> int:
-    optimizer = Adam(head.parameters(), recipe.lr, recipe.weight_decay)
-    best, best_epoch, kept, epoch = (-1.0, -math.inf), 0, copy.deepcopy(head.state_dict()), 0
-    for epoch in range(1, recipe.epochs + 1):
-        head.train()
-        for features, labels in _batches(rows, recipe.batch_size or LARGE):
-            optimizer.zero_grad()
-            _loss(head(features), labels).backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-        if val is None:
-            continue
-        score = _evaluate(head, val)
-        if score > best:
-            best, best_epoch = score, epoch
-            kept = {name: value.clone() for name, value in head.state_dict().items()}
-        elif epoch - best_epoch >= recipe.patience:
-            break
-    if val is not None:
-        head.load_state_dict(kept)
+def descend(
+    network: nn.Module,
+    losses: Callable[[], Iterable[torch.Tensor]],
+    score: Callable[[], Score] | None,
+    recipe: Recipe,
+    work: int,
+) -> int:
+    """Train ``network`` and answer with the epochs that took; the weights of the best score are kept.
+
+    ``losses`` makes an epoch's losses, each when it is asked for; a step follows each. ``score`` is what should grow;
+    without it training runs to the last epoch. ``work``: multiplications a step, to tell whether threads are worth it.
+    """
+    optimizer = Adam(network.parameters(), recipe.lr, recipe.weight_decay)
+    best, best_epoch, kept, epoch = (-1.0, -math.inf), 0, copy.deepcopy(network.state_dict()), 0
+    with _tuned(recipe.threads if work > WORTH_THREADS else 1):
+        for epoch in range(1, recipe.epochs + 1):
+            network.train()
+            for loss in losses():
+                optimizer.zero_grad()
+                loss.backward()  # type: ignore[no-untyped-call]
+                optimizer.step()
+            if score is None:
+                continue
+            network.eval()
+            now = score()
+            if now > best:
+                best, best_epoch = now, epoch
+                kept = {name: value.clone() for name, value in network.state_dict().items()}
+            elif epoch - best_epoch >= recipe.patience:
+                break
+    if score is not None:
+        network.load_state_dict(kept)
+    network.eval()
     return epoch
 
 
-def _evaluate(head: Head, rows: Rows) -> tuple[float, float]:
+@torch.no_grad()
+def _evaluate(head: Head, rows: Rows) -> Score:
+    parts = [
+        (score_of(head(features), labels), labels.shape[0])
+        for features, labels in zip(torch.split(rows[0], WINDOW), torch.split(rows[1], WINDOW), strict=True)
+    ]
+    count = sum(size for _, size in parts)
+    right, loss = (sum(score[i] * size for score, size in parts) / count for i in (0, 1))
+    return right, loss
+
+
+def score_of(out: torch.Tensor, labels: torch.Tensor) -> Score:
     """What should grow: the share of labels that are right, and minus the loss to tell equal shares apart.
 
     Where rows have several labels only the loss counts: as long as no label reaches a half, micro-F1 stands still.
     """
-    head.eval()
-    right, loss, count = 0.0, 0.0, rows[0].shape[0]
-    with torch.no_grad():
-        for features, labels in zip(torch.split(rows[0], WINDOW), torch.split(rows[1], WINDOW), strict=True):
-            out = head(features)
-            right += 0.0 if labels.ndim == 2 else float((out.argmax(1) == labels).double().sum())
-            loss += float(_loss(out, labels)) * labels.shape[0]
-    return right / count, -loss / count
+    right = 0.0 if labels.ndim == 2 else float((out.argmax(1) == labels).double().mean())
+    return right, -float(loss_of(out, labels))
 
 
-def _loss(out: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+def loss_of(out: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Cross-entropy, of one label a row or of a 0/1 matrix."""
     if labels.ndim == 2:
         return nn.functional.binary_cross_entropy_with_logits(out, labels)
     return nn.functional.cross_entropy(out, labels)
@@ -146,7 +168,7 @@ def _window(rows: Rows, runs: torch.Tensor) -> Rows:
 
 
 @contextmanager
-def _seeded(seed: int) -> Iterator[None]:
+def seeded(seed: int) -> Iterator[None]:
     """Draw from ``seed``, and leave the caller's random numbers as they were."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)

@@ -1,0 +1,1 @@
+"""The compiled kernels of the rivals: functions over arrays, nothing else."""

@@ -1,0 +1,132 @@
+"""Sparse times dense for torch, forwards and backwards, by the kernel of NIGCN's exact hops."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import nn
+
+from nodewise._typing import AnyArray, FloatArray
+from nodewise.diffusion.kernels.hops import propagate
+from nodewise.features import row_scales
+from nodewise.graph import Graph
+from nodewise.parallel import map_chunks, thread_count
+
+WORTH_THREADS = 1 << 20  # multiplications below which a product stays on one thread
+
+
+class SparseMatrix:
+    """A constant matrix in CSR; ``matrix @ tensor`` is a tensor with a gradient.
+
+    >>> import torch
+    >>> (SparseMatrix(sp.identity(2, format="csr")) @ torch.tensor([[1.0], [2.0]])).tolist()
+    [[1.0], [2.0]]
+    """
+
+    def __init__(self, matrix: sp.csr_matrix, threads: int | None = None, *, symmetric: bool = False) -> None:
+        self.shape: tuple[int, int] = matrix.shape
+        self.indptr = matrix.indptr.astype(np.int64)
+        self.indices, self.values = matrix.indices, matrix.data.astype(np.float32)
+        for array in (self.indptr, self.indices, self.values):
+            array.flags.writeable = False
+        self.threads = thread_count(threads)
+        self.symmetric = symmetric
+        self._ones = np.ones(self.shape[0])
+
+    @property
+    def csr(self) -> sp.csr_matrix:
+        return sp.csr_matrix((self.values, self.indices, self.indptr), shape=self.shape)
+
+    @cached_property
+    def transposed(self) -> SparseMatrix:
+        return self if self.symmetric else SparseMatrix(self.csr.T.tocsr(), self.threads)
+
+    def rows(self, nodes: AnyArray) -> SparseMatrix:
+        """Some rows of the matrix."""
+        return SparseMatrix(self.csr[nodes], self.threads)
+
+    def dropped(self, share: float) -> SparseMatrix:
+        """A copy with each entry set to zero with probability ``share`` and the others grown to keep the mean."""
+        kept = torch.nn.functional.dropout(torch.from_numpy(np.array(self.values)), share).numpy()
+        return SparseMatrix(sp.csr_matrix((kept, self.indices, self.indptr), shape=self.shape), self.threads)
+
+    def multiply(self, dense: FloatArray) -> FloatArray:
+        """The product with a float32 array."""
+        out = np.empty((self.shape[0], dense.shape[1]), np.float32)
+        work = self.indices.size * dense.shape[1]
+        chunks = self.threads if work > WORTH_THREADS else 1
+        cuts = np.linspace(0, self.shape[0], chunks + 1).astype(np.int64).tolist()
+        run = partial(propagate, self.indptr, self.indices, self.values, self._ones, np.ascontiguousarray(dense), out)
+        map_chunks(lambda i: run(cuts[i], cuts[i + 1]), range(chunks), chunks)
+        return out
+
+    def __matmul__(self, dense: torch.Tensor) -> torch.Tensor:
+        product: torch.Tensor = _Product.apply(dense, self)  # type: ignore[no-untyped-call]
+        return product
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, dense: torch.Tensor, matrix: SparseMatrix) -> torch.Tensor:
+        ctx.matrix = matrix
+        return torch.from_numpy(matrix.multiply(dense.detach().numpy()))
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, None]:
+        return torch.from_numpy(ctx.matrix.transposed.multiply(grads[0].numpy())), None
+
+
+# ---------------------------------------------------------------------- what networks multiply
+
+
+def symmetric_adjacency(graph: Graph, threads: int | None = None) -> SparseMatrix:
+    """``D^-1/2 A D^-1/2``, loops included."""
+    weights = np.ones(graph.indices.size) if graph.edge_weight is None else np.asarray(graph.edge_weight, np.float64)
+    scale = 1 / np.sqrt(graph.degrees)
+    values = weights * np.repeat(scale, np.diff(graph.indptr)) * scale[graph.indices]
+    shape = (graph.num_nodes, graph.num_nodes)
+    matrix = sp.csr_matrix((values.astype(np.float32), graph.indices, graph.indptr), shape=shape)
+    return SparseMatrix(matrix, threads, symmetric=True)
+
+
+Inputs = SparseMatrix | torch.Tensor
+
+
+def feature_rows(graph: Graph, norm: str, threads: int | None = None) -> Inputs:
+    """The features, brought to ``norm``, as a network takes them: sparse ones stay sparse."""
+    scales = row_scales(graph.features, norm)
+    if sp.issparse(graph.features):
+        matrix = graph.features if scales is None else sp.diags(scales.astype(np.float32)) @ graph.features
+        return SparseMatrix(sp.csr_matrix(matrix), threads)
+    rows = np.asarray(graph.features[:], np.float32)  # type: ignore[index]
+    return torch.from_numpy(rows.copy() if scales is None else rows * scales[:, None])
+
+
+def some_rows(inputs: Inputs, nodes: AnyArray) -> Inputs:
+    """The rows of some nodes."""
+    return inputs.rows(nodes) if isinstance(inputs, SparseMatrix) else inputs[torch.from_numpy(nodes)]
+
+
+class InputLinear(nn.Module):
+    """The first layer: dropout and a linear map, of dense or of sparse rows."""
+
+    def __init__(self, inputs: int, outputs: int, dropout: float = 0.0, bias: bool = True) -> None:
+        super().__init__()
+        limit = math.sqrt(6 / (inputs + outputs))
+        self.weight = nn.Parameter(torch.empty(inputs, outputs).uniform_(-limit, limit))
+        self.bias = nn.Parameter(torch.zeros(outputs)) if bias else None
+        self.dropout = dropout
+
+    def forward(self, rows: Inputs) -> torch.Tensor:
+        if isinstance(rows, SparseMatrix):
+            if self.training and self.dropout:
+                rows = rows.dropped(self.dropout)
+            out = rows @ self.weight
+        else:
+            out = nn.functional.dropout(rows, self.dropout, self.training) @ self.weight
+        return out if self.bias is None else out + self.bias

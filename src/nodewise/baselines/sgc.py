@@ -1,0 +1,49 @@
+"""SGC: ``S^K X`` with ``S = D^-1/2 A D^-1/2``, then a linear classifier.
+
+Wu et al., "Simplifying Graph Convolutional Networks", ICML 2019.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from nodewise._typing import FloatArray, IntArray
+from nodewise.baselines.spread import spread
+from nodewise.graph import Graph
+from nodewise.learn.classifier import check_whole
+from nodewise.learn.decoupled import DecoupledClassifier
+from nodewise.memory import memory_budget
+from nodewise.parallel import thread_count
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SGC(DecoupledClassifier):
+    """``hops``: K.
+
+    >>> import nodewise as nw
+    >>> g = nw.synthetic.dcsbm(500, avg_degree=10, classes=3, features=16, seed=0)
+    >>> SGC(seed=0).fit(g, range(60), range(60, 120)).score(g, range(120, 500)) > 0.6
+    True
+    """
+
+    hops: int = 2
+    layers: int = 1
+    dropout: float = 0.0
+    lr: float = 0.2
+    weight_decay: float = 5e-5
+
+    PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_whole("hops", self.hops, 0)
+
+    def _represent(self, graph: Graph, nodes: IntArray) -> FloatArray:
+        shares = np.zeros(self.hops + 1)
+        shares[-1] = 1.0
+        memory, threads = memory_budget(self.memory), thread_count(self.threads)
+        return spread(graph, nodes, shares, 0.5, self.feature_norm, threads, memory)

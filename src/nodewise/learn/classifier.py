@@ -1,0 +1,309 @@
+"""The estimator that every method is: what is checked, how labels are learned from, scores, the saved form.
+
+A method says how it learns (``_learn``) and what it makes of nodes (``_proba``); all else is here.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from nodewise._typing import AnyArray, FloatArray, IntArray
+from nodewise.checks import UNKNOWN, checked_nodes
+from nodewise.errors import InputError, NodewiseWarning, StoreError
+from nodewise.features import check_norm
+from nodewise.graph import Graph
+from nodewise.learn import bundle
+from nodewise.learn.metrics import micro_f1
+from nodewise.learn.trainer import Recipe
+from nodewise.parallel import thread_count
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class NodeClassifier(BaseEstimator):  # type: ignore[misc]
+    """Base of all classifiers. Its parameters are those of every network and its training.
+
+    ``batch_size=None``: all training nodes at once, or as many as the method finds sensible. ``feature_norm`` ("none",
+    "l1", "l2") scales each node's features first. After ``fit``: ``classes_``, ``val_f1_``, ``epochs_``, and
+    ``seconds_`` with what went into ``preparation`` and ``training``.
+    """
+
+    hidden: int = 64
+    layers: int = 2
+    dropout: float = 0.5
+    lr: float = 0.01
+    weight_decay: float = 5e-3
+    epochs: int = 1000
+    patience: int = 60
+    batch_size: int | None = None
+    feature_norm: str = "none"
+    seed: int = 0
+    threads: int | None = None
+
+    # ------------------------------------------------------------------ what a method says of itself
+
+    def _learn(
+        self, graph: Graph, nodes: list[IntArray], asked: IntArray, inductive: bool, part: AnyArray | None, **how: Any
+    ) -> FloatArray:
+        """Learn from ``nodes`` (training, perhaps validation) and answer with the probabilities of ``asked``.
+
+        Sets ``networks_``, ``epochs_``, ``val_f1_`` and ``seconds_``.
+        """
+        raise NotImplementedError
+
+    def _proba(self, graph: Graph, nodes: IntArray) -> FloatArray:
+        """Probabilities for any nodes, by the fitted networks."""
+        raise NotImplementedError
+
+    def _make_networks(self) -> torch.nn.ModuleList:
+        """The networks, untrained, from parameters and fitted numbers alone: a saved model is built by this."""
+        raise NotImplementedError
+
+    def _fitted_extras(self) -> dict[str, Any]:
+        """What else a method fitted and needs again."""
+        return {}
+
+    def _restore_extras(self, fitted: dict[str, Any]) -> None:
+        """Take back what :meth:`_fitted_extras` gave."""
+
+    def _check_params(self) -> None:
+        """The parameters, checked where they are used first; a method adds its own."""
+        for name in ("hidden", "layers", "epochs", "patience", "batch_size"):
+            if name != "batch_size" or self.batch_size is not None:
+                check_whole(name, getattr(self, name))
+        check_norm(self.feature_norm)
+        if not 0 <= self.dropout < 1:
+            raise InputError(f"dropout={self.dropout}: expected a number of at least 0 and below 1")
+        if not self.lr > 0:
+            raise InputError(f"lr={self.lr}: expected a number above 0")
+        if not self.weight_decay >= 0:
+            raise InputError(f"weight_decay={self.weight_decay}: expected a number of at least 0")
+
+    # ------------------------------------------------------------------ the estimator
+
+    def fit(
+        self,
+        graph: Graph,
+        train: AnyArray,
+        val: AnyArray | None = None,
+        *,
+        inductive: bool = False,
+        part: AnyArray | None = None,
+    ) -> Self:
+        """Learn from the labels of ``train``; stop when ``val`` gets no better (without ``val``, after ``epochs``).
+
+        ``inductive``: training sees only the subgraph that ``part`` induces (by default the graph's official training
+        part where ``train`` lies in it, or else ``train`` itself).
+        """
+        self.fit_predict_proba(graph, train, val, np.zeros(0, np.int64), inductive=inductive, part=part)
+        return self
+
+    def fit_predict_proba(
+        self,
+        graph: Graph,
+        train: AnyArray,
+        val: AnyArray | None,
+        nodes: AnyArray,
+        *,
+        inductive: bool = False,
+        part: AnyArray | None = None,
+        **how: Any,
+    ) -> FloatArray:
+        """:meth:`fit`, then the probabilities of ``nodes``, prepared together with the others where that is cheaper.
+
+        ``how``: what a method's own way of learning takes besides, as ``make_rows`` of decoupled ones.
+        """
+        learned = self._check_fit(graph, train, val)
+        if part is not None and not inductive:
+            raise InputError("part: only inductive training has one; pass inductive=True too, or leave it out")
+        asked = checked_nodes(nodes, graph.num_nodes, "nodes")
+        check_features(graph)
+        return self._learn(graph, learned, asked, inductive, part, **how)
+
+    def predict_proba(self, graph: Graph, nodes: AnyArray | None = None) -> FloatArray:
+        """Probabilities ``(len(nodes), len(classes_))``, columns as in ``classes_``."""
+        self._check_fitted()
+        nodes = nodes_or_all(graph, nodes)
+        if graph.num_features != self.n_features_in_:
+            raise InputError(
+                f"{graph.name} has {graph.num_features:,} features; this model was trained on {self.n_features_in_:,}"
+            )
+        check_features(graph)
+        if nodes.size == 0:
+            return np.zeros((0, self.classes_.size), np.float32)
+        return self._proba(graph, nodes)
+
+    def predict(self, graph: Graph, nodes: AnyArray | None = None) -> AnyArray:
+        """Labels of ``nodes`` (or of all): one a node, or a 0/1 matrix where training labels were one."""
+        return self.labels_of_proba(self.predict_proba(graph, nodes))
+
+    def score(self, graph: Graph, nodes: AnyArray) -> float:
+        """Micro-F1 on ``nodes``, whose labels the graph must know."""
+        self._check_fitted()
+        nodes = checked_nodes(nodes, graph.num_nodes, "nodes")
+        if nodes.size == 0:
+            raise InputError("nodes: none to score; expected at least one with a known label")
+        return micro_f1(known_labels(graph, nodes, "nodes"), self.predict(graph, nodes))
+
+    def labels_of_proba(self, proba: FloatArray) -> AnyArray:
+        """The labels that probabilities stand for."""
+        if self.multilabel_:
+            return (proba > 0.5).astype(np.int8)
+        return np.asarray(self.classes_[proba.argmax(1)])
+
+    # ------------------------------------------------------------------ saved form
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a folder: ``config.json`` and ``model.safetensors``. A model already there is replaced."""
+        self._check_fitted()
+        fitted = {
+            "classes": self.classes_.tolist(),
+            "label_names": self.label_names_,
+            "multilabel": self.multilabel_,
+            "n_features_in": self.n_features_in_,
+            "epochs": self.epochs_,
+            "val_f1": self.val_f1_,
+            **self._fitted_extras(),
+        }
+        tensors = {name: value.detach().cpu().contiguous() for name, value in self.networks_.state_dict().items()}
+        bundle.save(Path(path), type(self).__name__, self.get_params(), fitted, tensors)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """A model that :meth:`save` wrote."""
+        return cls._loaded(path)
+
+    @classmethod
+    def _loaded(cls, path: str | Path, **changed: Any) -> Self:
+        params, fitted, tensors = bundle.load(Path(path), cls.__name__)
+        try:
+            model = cls(**{**params, **changed})
+            model.classes_ = np.asarray(fitted["classes"], np.int64)
+            model.label_names_, model.multilabel_ = fitted["label_names"], bool(fitted["multilabel"])
+            model.n_features_in_ = int(fitted["n_features_in"])
+            model.epochs_, model.val_f1_ = fitted["epochs"], fitted["val_f1"]
+            model._restore_extras(fitted)
+            model.networks_ = model._make_networks()
+            model.networks_.load_state_dict(tensors)
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise StoreError(
+                f"{path}: the parts of this model do not fit together ({error}); train it again or restore the folder"
+            ) from error
+        model.networks_.eval()
+        return model
+
+    # ------------------------------------------------------------------ inside, for the methods
+
+    def _recipe(self, seed: int) -> Recipe:
+        """How to train a network, from the parameters."""
+        threads = thread_count(self.threads)
+        return Recipe(self.lr, self.weight_decay, self.epochs, self.patience, self.batch_size, seed, threads)
+
+    def _learn_classes(self, graph: Graph, train: IntArray) -> None:
+        labels = graph.labels
+        if labels is None:
+            raise InputError(f"{graph.name} has no labels to learn from")
+        self.n_features_in_ = graph.num_features
+        self.multilabel_ = graph.multilabel
+        self.label_names_ = None if graph.label_names is None else list(graph.label_names)
+        if self.multilabel_:
+            self.classes_ = np.arange(labels.shape[1])
+            seen = np.flatnonzero(labels[train].any(0))
+        else:
+            self.classes_ = graph.present_labels
+            seen = np.unique(labels[train])
+        missing = np.setdiff1d(self.classes_, seen)
+        if missing.size:
+            named = ", ".join(str(self._label_name(c)) for c in missing[:5]) + (", …" if missing.size > 5 else "")
+            warnings.warn(
+                f"{missing.size} of {self.classes_.size} classes have no training node and will not be predicted "
+                f"reliably: {named}",
+                NodewiseWarning,
+                stacklevel=5,
+            )
+
+    def _label_name(self, label: int) -> str | int:
+        return self.label_names_[label] if self.label_names_ is not None else int(label)
+
+    def _encoded(self, labels: AnyArray) -> torch.Tensor:
+        """Labels as the loss takes them: class numbers, or a 0/1 matrix."""
+        if self.multilabel_:
+            return torch.from_numpy(labels.astype(np.float32))
+        return torch.from_numpy(np.searchsorted(self.classes_, labels).astype(np.int64))
+
+    def _squash(self, out: torch.Tensor) -> torch.Tensor:
+        """What a network says, as probabilities."""
+        return torch.sigmoid(out) if self.multilabel_ else torch.softmax(out, dim=1)
+
+    def _check_fit(self, graph: Graph, train: AnyArray, val: AnyArray | None = None) -> list[IntArray]:
+        """The nodes to learn from, checked with all that learning needs."""
+        learned = [checked_nodes(train, graph.num_nodes, "train")]
+        if learned[0].size == 0:
+            raise InputError("train: no training node; expected at least one with a known label")
+        known_labels(graph, learned[0], "train")
+        if val is not None:
+            learned.append(checked_nodes(val, graph.num_nodes, "val"))
+            if learned[1].size == 0:
+                raise InputError("val: no validation node; leave val out to train without")
+            known_labels(graph, learned[1], "val")
+            both = np.intersect1d(learned[0], learned[1])
+            if both.size:
+                raise InputError(
+                    f"val: node {both[0]:,} is in train too; a node used to learn cannot tell when to stop"
+                )
+        self._check_params()
+        return learned
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "networks_"):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit first")
+
+
+def training_subgraph(graph: Graph, train: IntArray, part: AnyArray | None) -> tuple[Graph, IntArray]:
+    """What inductive training sees: the subgraph of the training part, and the training nodes in it."""
+    if part is None:
+        official = graph.splits.get("train", train)
+        part = official if np.isin(train, official).all() else train
+    inside = np.unique(checked_nodes(part, graph.num_nodes, "part"))
+    if inside.size == 0:
+        raise InputError("part: no node; expected the nodes of the training part, the training nodes among them")
+    position = np.searchsorted(inside, train)
+    outside = (position == inside.size) | (inside[np.minimum(position, inside.size - 1)] != train)
+    if outside.any():
+        raise InputError(f"train: node {train[outside][0]:,} is not in the training part; expected every one there")
+    return graph.subgraph(inside), position
+
+
+def check_features(graph: Graph) -> None:
+    if graph.features is None:
+        raise InputError(
+            f"{graph.name} has no features to diffuse. Give it some, or let each node be its own feature: "
+            f"graph.replace(features=scipy.sparse.identity(graph.num_nodes, format='csr'))"
+        )
+
+
+def check_whole(name: str, value: Any, least: int = 1) -> None:
+    """Raise unless ``value`` is a whole number of at least ``least``."""
+    if not isinstance(value, int | np.integer) or value < least:
+        raise InputError(f"{name}={value!r}: expected a whole number of at least {least}")
+
+
+def known_labels(graph: Graph, nodes: IntArray, what: str) -> AnyArray:
+    """The labels of ``nodes``, all of which must be known."""
+    if graph.labels is None:
+        raise InputError(f"{graph.name} has no labels; {what} needs them")
+    labels: AnyArray = graph.labels[nodes]
+    if labels.ndim == 1 and (unknown := np.flatnonzero(labels == UNKNOWN)).size:
+        raise InputError(f"{what}: the label of node {nodes[unknown[0]]:,} is not known; expected labelled nodes")
+    return labels
+
+
+def nodes_or_all(graph: Graph, nodes: AnyArray | None) -> IntArray:
+    return np.arange(graph.num_nodes) if nodes is None else checked_nodes(nodes, graph.num_nodes, "nodes")
