@@ -20,54 +20,84 @@ from nodewise.parallel import map_chunks, thread_count
 WORTH_THREADS = 1 << 20  # multiplications below which a product stays on one thread
 
 
+class Pattern:
+    """Where a CSR matrix has entries; matrices of the same pattern share what its transpose takes."""
+
+    def __init__(self, indptr: AnyArray, indices: AnyArray, shape: tuple[int, int]) -> None:
+        self.indptr, self.indices, self.shape = frozen(indptr.astype(np.int64)), frozen(indices), shape
+        self.ones = np.ones(shape[0])  # the kernel divides by degrees
+
+    @cached_property
+    def transposed(self) -> tuple[Pattern, AnyArray]:
+        """The transpose's pattern, and the order in which it takes the values."""
+        places = sp.csr_matrix((np.arange(1, self.indices.size + 1), self.indices, self.indptr), shape=self.shape)
+        turned = places.T.tocsr()
+        return Pattern(turned.indptr, turned.indices, turned.shape), turned.data - 1
+
+
 class SparseMatrix:
     """A constant matrix in CSR; ``matrix @ tensor`` is a tensor with a gradient.
 
     >>> import torch
-    >>> (SparseMatrix(sp.identity(2, format="csr")) @ torch.tensor([[1.0], [2.0]])).tolist()
+    >>> (SparseMatrix.of(sp.identity(2, format="csr")) @ torch.tensor([[1.0], [2.0]])).tolist()
     [[1.0], [2.0]]
     """
 
-    def __init__(self, matrix: sp.csr_matrix, threads: int | None = None, *, symmetric: bool = False) -> None:
-        self.shape: tuple[int, int] = matrix.shape
-        self.indptr = matrix.indptr.astype(np.int64)
-        self.indices, self.values = matrix.indices, matrix.data.astype(np.float32)
-        for array in (self.indptr, self.indices, self.values):
-            array.flags.writeable = False
-        self.threads = thread_count(threads)
-        self.symmetric = symmetric
-        self._ones = np.ones(self.shape[0])
+    def __init__(self, pattern: Pattern, values: AnyArray, threads: int, *, symmetric: bool = False) -> None:
+        self.pattern, self.values = pattern, frozen(values)
+        self.threads, self.symmetric = threads, symmetric
+
+    @classmethod
+    def of(cls, matrix: sp.csr_matrix, threads: int | None = None, *, symmetric: bool = False) -> SparseMatrix:
+        """From scipy's; ``symmetric`` where it is its own transpose."""
+        pattern = Pattern(matrix.indptr, matrix.indices, matrix.shape)
+        return cls(pattern, matrix.data.astype(np.float32), thread_count(threads), symmetric=symmetric)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.pattern.shape
 
     @property
     def csr(self) -> sp.csr_matrix:
-        return sp.csr_matrix((self.values, self.indices, self.indptr), shape=self.shape)
+        return sp.csr_matrix((self.values, self.pattern.indices, self.pattern.indptr), shape=self.shape)
 
     @cached_property
     def transposed(self) -> SparseMatrix:
-        return self if self.symmetric else SparseMatrix(self.csr.T.tocsr(), self.threads)
+        if self.symmetric:
+            return self
+        pattern, order = self.pattern.transposed
+        return SparseMatrix(pattern, self.values[order], self.threads)
 
     def rows(self, nodes: AnyArray) -> SparseMatrix:
         """Some rows of the matrix."""
-        return SparseMatrix(self.csr[nodes], self.threads)
+        return SparseMatrix.of(self.csr[nodes], self.threads)
 
     def dropped(self, share: float) -> SparseMatrix:
         """A copy with each entry set to zero with probability ``share`` and the others grown to keep the mean."""
         kept = torch.nn.functional.dropout(torch.from_numpy(np.array(self.values)), share).numpy()
-        return SparseMatrix(sp.csr_matrix((kept, self.indices, self.indptr), shape=self.shape), self.threads)
+        return SparseMatrix(self.pattern, kept, self.threads)
 
     def multiply(self, dense: FloatArray) -> FloatArray:
         """The product with a float32 array."""
-        out = np.empty((self.shape[0], dense.shape[1]), np.float32)
-        work = self.indices.size * dense.shape[1]
+        out = np.zeros((self.shape[0], dense.shape[1]), np.float32)  # the kernel leaves rows without entries alone
+        indptr, indices = self.pattern.indptr, self.pattern.indices
+        work = indices.size * dense.shape[1]
         chunks = self.threads if work > WORTH_THREADS else 1
         cuts = np.linspace(0, self.shape[0], chunks + 1).astype(np.int64).tolist()
-        run = partial(propagate, self.indptr, self.indices, self.values, self._ones, np.ascontiguousarray(dense), out)
+        run = partial(propagate, indptr, indices, self.values, self.pattern.ones, np.ascontiguousarray(dense), out)
         map_chunks(lambda i: run(cuts[i], cuts[i + 1]), range(chunks), chunks)
         return out
 
     def __matmul__(self, dense: torch.Tensor) -> torch.Tensor:
         product: torch.Tensor = _Product.apply(dense, self)  # type: ignore[no-untyped-call]
         return product
+
+
+def frozen(array: AnyArray) -> AnyArray:
+    """A read-only view: one type to the compiled kernel."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 class _Product(torch.autograd.Function):
@@ -91,7 +121,7 @@ def symmetric_adjacency(graph: Graph, threads: int | None = None) -> SparseMatri
     values = weights * np.repeat(scale, np.diff(graph.indptr)) * scale[graph.indices]
     shape = (graph.num_nodes, graph.num_nodes)
     matrix = sp.csr_matrix((values.astype(np.float32), graph.indices, graph.indptr), shape=shape)
-    return SparseMatrix(matrix, threads, symmetric=True)
+    return SparseMatrix.of(matrix, threads, symmetric=True)
 
 
 Inputs = SparseMatrix | torch.Tensor
@@ -102,7 +132,7 @@ def feature_rows(graph: Graph, norm: str, threads: int | None = None) -> Inputs:
     scales = row_scales(graph.features, norm)
     if sp.issparse(graph.features):
         matrix = graph.features if scales is None else sp.diags(scales.astype(np.float32)) @ graph.features
-        return SparseMatrix(sp.csr_matrix(matrix), threads)
+        return SparseMatrix.of(sp.csr_matrix(matrix), threads)
     rows = np.asarray(graph.features[:], np.float32)  # type: ignore[index]
     return torch.from_numpy(rows.copy() if scales is None else rows * scales[:, None])
 
