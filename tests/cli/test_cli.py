@@ -44,7 +44,9 @@ def test_help_is_quick_and_loads_neither_torch_nor_numba():
     assert min(times) < 0.5
 
 
-@pytest.mark.parametrize("command", ["train", "predict", "embed", "import", "info", "datasets", "verify"])
+@pytest.mark.parametrize(
+    "command", ["train", "predict", "embed", "import", "info", "datasets", "verify", "compare", "reproduce"]
+)
 def test_every_command_explains_itself(run, command):
     code, out, _ = run(command, "--help")
     assert code == 0

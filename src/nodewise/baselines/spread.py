@@ -1,26 +1,97 @@
-"""``sum over l of w_l (D^(r-1) A D^-r)^l X`` for the nodes asked about, by NIGCN's exact hops.
+"""What the rivals share that spread the features over the whole graph, some columns at a time.
 
-``D^(r-1) A D^-r`` is ``D^r P D^-r``, so scaling the features before and the rows after is all that ``r`` changes:
-``r = 0`` is the random walk ``P = D^-1 A``, ``r = 1/2`` the symmetric ``D^-1/2 A D^-1/2``, ``r = 1`` is ``A D^-1``.
+``sum over l of w_l (D^(r-1) A D^-r)^l X`` is NIGCN's exact hops between two scalings: ``D^(r-1) A D^-r`` is
+``D^r P D^-r``. ``r = 0`` is the random walk ``P = D^-1 A``, ``r = 1/2`` the symmetric ``D^-1/2 A D^-1/2``, ``r = 1``
+is ``A D^-1``.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from nodewise._typing import DoubleArray, FloatArray, IntArray
+import numpy as np
+import scipy.sparse as sp
+
+from nodewise._typing import DoubleArray, Features, FloatArray, IntArray
 from nodewise.diffusion import exact
 from nodewise.features import row_scales
 from nodewise.graph import Graph
+from nodewise.learn.decoupled import DecoupledClassifier
+from nodewise.memory import memory_budget
+from nodewise.parallel import map_chunks, thread_count
+
+COLUMNS = 16  # of float32: a cache line of a node's numbers
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SpreadClassifier(DecoupledClassifier):
+    """Base of the classifiers that make rows a column at a time, of whatever nodes are asked about."""
+
+    def _represent(self, graph: Graph, nodes: IntArray) -> FloatArray:
+        return self._represent_block(graph, nodes, slice(0, graph.num_features))
+
+    def _column_blocks(self, graph: Graph, nodes: IntArray | None, memory: int) -> list[slice] | None:
+        """All columns, or as many as leave the rows of all nodes a quarter of the memory."""
+        count = graph.num_nodes if nodes is None else nodes.size
+        width = max(1, memory // (16 * max(1, count)))
+        columns = graph.num_features
+        return [slice(first, min(columns, first + width)) for first in range(0, columns, width)]
 
 
 def spread(
-    graph: Graph, nodes: IntArray, shares: DoubleArray, r: float, norm: str, threads: int, memory: int
+    graph: Graph, nodes: IntArray, columns: slice, shares: DoubleArray, r: float, norm: str, threads: int, memory: int
 ) -> FloatArray:
     """A row for each of ``nodes``; ``shares[l]`` is the weight of hop ``l``, ``norm`` that of the features."""
-    scale = graph.degrees**-r
-    scales = row_scales(graph.features, norm)
-    before = (scale if scales is None else scale * scales).astype(np.float32)
     reach = np.full(nodes.size, shares.size - 1)
-    task = exact.Task(graph, nodes, reach, shares, threads, memory, before)
-    return exact.by_features(task, graph.features) / scale[nodes].astype(np.float32)[:, None]
+    task = exact.Task(graph, nodes, reach, shares, threads, memory, scaled_by_degree(graph, r, norm))
+    after = (graph.degrees_of(nodes) ** r).astype(np.float32)
+    return exact.by_features(task, graph.features, columns) * after[:, None]
+
+
+def scaled_by_degree(graph: Graph, power: float, norm: str) -> FloatArray:
+    """What multiplies each node's features: ``d^-power``, and what brings them to ``norm``."""
+    scale, scales = graph.degrees**-power, row_scales(graph.features, norm)
+    return (scale if scales is None else scale * scales).astype(np.float32)
+
+
+# ---------------------------------------------------------------------- columns side by side
+
+# Takes the number of the first column and the block's features, ``(num_nodes, columns)``, and answers with the rows
+# of the nodes asked about.
+BlockWork = Callable[[int, FloatArray], FloatArray]
+
+
+def over_columns(
+    graph: Graph,
+    columns: slice,
+    scale: FloatArray,
+    work: BlockWork,
+    held: int,
+    threads: int | None,
+    memory: int | str | None,
+) -> FloatArray:
+    """The rows that ``work`` makes of narrow blocks of columns, a thread each.
+
+    ``scale`` multiplies the features' rows. ``held``: arrays of a block's size that ``work`` has at a time. A column's
+    numbers must not depend on the block that it is in.
+    """
+    threads, nodes = thread_count(threads), graph.num_nodes
+    width = max(1, min(COLUMNS, memory_budget(memory) // (4 * held * nodes * threads)))
+    given: Features = graph.features
+    features = given.tocsc() if sp.issparse(given) else given
+
+    def run(first: int) -> FloatArray:
+        last = min(first + width, columns.stop)
+        rows = np.empty((nodes, last - first), np.float32)
+        exact.fill(features, slice(first, last), scale, rows, 0, nodes)
+        return work(first, rows)
+
+    return np.concatenate(map_chunks(run, range(columns.start, columns.stop, width), threads), axis=1)
+
+
+def column_norms(rows: FloatArray) -> DoubleArray:
+    """The L1 norm of each column."""
+    parts = range(0, rows.shape[0], exact.ROWS_AT_ONCE)
+    norms = [np.abs(rows[i : i + exact.ROWS_AT_ONCE]).sum(0, dtype=np.float64) for i in parts]
+    return np.asarray(np.sum(norms, axis=0))

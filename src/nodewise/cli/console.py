@@ -63,7 +63,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Se
     for row in rows:
         table.add_row(*row)
     width = None if sys.stdout.isatty() else 200
-    Console(width=width, highlight=False, soft_wrap=False).print(table)
+    Console(width=width, highlight=False, markup=False, soft_wrap=False).print(table)
 
 
 @contextmanager

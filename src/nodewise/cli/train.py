@@ -12,6 +12,17 @@ import typer
 from nodewise.cli.console import print_json, print_table, progress, say
 from nodewise.cli.options import DataDir, Json, Source, Threads, given, load_source
 from nodewise.cli.shards import Address, Memory, On
+from nodewise.cli.splitting import (
+    Inductive,
+    NamedSplit,
+    PerClass,
+    SplitFile,
+    Splits,
+    Test,
+    Val,
+    check_split_options,
+    choose_splits,
+)
 
 if TYPE_CHECKING:
     from nodewise.graph import Graph
@@ -19,7 +30,7 @@ if TYPE_CHECKING:
     from nodewise.learn.evaluate import Evaluation
     from nodewise.splits import Split
 
-_SPLIT, _DIFFUSION, _NETWORK = "Splits", "Diffusion", "Network"
+_DIFFUSION, _NETWORK = "Diffusion", "Network"
 
 
 def _option(panel: str, text: str, *names: str) -> Any:
@@ -32,17 +43,13 @@ def train(
         Path | None,
         typer.Option("-o", "--output", help="Where to save the model. (default: ./NAME-model)", show_default=False),
     ] = None,
-    splits: Annotated[int | None, _option(_SPLIT, "Number of random splits. (default: 1)")] = None,
-    split_file: Annotated[
-        Path | None, _option(_SPLIT, "npz with integer arrays train, val, test, a row a split.")
-    ] = None,
-    split: Annotated[str | None, _option(_SPLIT, "'official': the split that comes with the data.")] = None,
-    per_class: Annotated[int | None, _option(_SPLIT, "Training nodes a class in a random split. (default: 20)")] = None,
-    val: Annotated[int | None, _option(_SPLIT, "Validation nodes in a random split. (default: 500)")] = None,
-    test: Annotated[int | None, _option(_SPLIT, "Test nodes in a random split. (default: 1000)")] = None,
-    inductive: Annotated[
-        bool, _option(_SPLIT, "Diffuse training nodes on the subgraph of the training part only.", "--inductive")
-    ] = False,
+    splits: Splits = None,
+    split_file: SplitFile = None,
+    split: NamedSplit = None,
+    per_class: PerClass = None,
+    val: Val = None,
+    test: Test = None,
+    inductive: Inductive = False,
     preset: Annotated[
         str | None, _option(_DIFFUSION, "Start from these parameters. (default: the data set's own)")
     ] = None,
@@ -92,8 +99,7 @@ def train(
     with the best validation score is saved. Without options a data set of the
     paper is trained with the paper's parameters.
     """
-    if sum(option is not None for option in (splits, split_file, split)) > 1:
-        raise typer.BadParameter("give one of --splits, --split-file and --split")
+    check_split_options(splits, split_file, split)
     params = given(
         omega=omega, rho=rho, tau=tau, epsilon=epsilon, engine=engine, convention=convention, mass=mass, length=length,
         first_k=first_k, hidden=hidden, layers=layers, bias=bias, heads=heads, dropout=dropout, lr=lr,
@@ -105,7 +111,7 @@ def train(
     loading = time.perf_counter() - started
     place = output or Path(f"{Path(graph.name).name}-model")
     _check_place(place)
-    chosen = _splits(graph, splits, split_file, split, per_class, val, test, seed)
+    chosen = choose_splits(graph, splits, split_file, split, per_class, val, test, seed).splits
     with _row_maker(on, address, source, data_dir, threads) as make_rows:
         settings = {**_preset(preset, source), **params, "seed": seed}
         result = _evaluate(graph, chosen, settings, inductive, make_rows)
@@ -149,37 +155,6 @@ def _evaluate(
     model = NIGCN(**params)
     with progress(f"train {graph.name}", len(chosen)) as advance:
         return evaluate(model, graph, chosen, inductive=inductive, make_rows=make_rows, progress=lambda _: advance(1))
-
-
-def _splits(
-    graph: Graph,
-    splits: int | None,
-    split_file: Path | None,
-    split: str | None,
-    per_class: int | None,
-    val: int | None,
-    test: int | None,
-    seed: int,
-) -> list[Split]:
-    from nodewise.errors import InputError
-    from nodewise.splits import official_split, random_splits, read_split_file, share_splits
-
-    if split_file is not None:
-        return read_split_file(split_file, graph.num_nodes)
-    if split is not None:
-        if split != "official":
-            raise typer.BadParameter(f"--split {split}: the only named split is 'official'")
-        return [official_split(graph)]
-    if graph.labels is None:
-        raise InputError(f"{graph.name} has no labels to learn from; import it with --labels")
-    sizes, count = given(per_class=per_class, val=val, test=test), 1 if splits is None else splits
-    try:
-        return random_splits(graph.labels, count, seed=seed, **sizes)
-    except InputError:
-        if sizes or count < 1 or seed < 0:
-            raise
-        say("too few known labels for 20 a class, 500 and 1,000: taking 60% / 20% / 20% of them instead")
-        return share_splits(graph.labels, count, seed)
 
 
 def _preset(name: str | None, source: str) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def by_features(task: Task, features: Features, columns: slice | None = None) ->
     def work(run: Runner, block: slice) -> None:
         rows = np.empty((task.graph.num_nodes, block.stop - block.start), np.float32)
         source = slice(wanted.start + block.start, wanted.start + block.stop)
-        run(partial(_fill, taken, source, task.row_scale, rows), task.graph.num_nodes)
+        run(partial(fill, taken, source, task.row_scale, rows), task.graph.num_nodes)
         _sum_hops(task, hops, rows, out, block.start, run)
 
     _over_blocks(task, len(wanted), work)
@@ -190,7 +190,7 @@ def _propagated(task: Task, rows: FloatArray, hops: int, run: Runner) -> Iterato
         yield rows
 
 
-def _fill(
+def fill(
     features: Features, columns: slice, row_scale: FloatArray | None, rows: FloatArray, first: int, last: int
 ) -> None:
     """Features as float32, C-ordered, that propagation may overwrite."""

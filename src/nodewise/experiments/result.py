@@ -1,0 +1,117 @@
+"""What an experiment gives: tables, figures and sentences; and the record of it that is kept on disk."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, TypeAlias
+
+Cell: TypeAlias = "str | float | list[float] | None"  # a list is a mean and its standard deviation
+Best = Literal["", "max", "min"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """``format`` is that of numbers (".2f"), empty for text; ``best`` says which number of the column stands out."""
+
+    name: str
+    format: str = ""
+    group: str = ""
+    best: Best = ""
+
+    @property
+    def is_number(self) -> bool:
+        return bool(self.format)
+
+    @property
+    def is_difference(self) -> bool:
+        return self.format.startswith("+")
+
+
+@dataclass(frozen=True)
+class Table:
+    title: str
+    columns: list[Column]
+    rows: list[list[Cell]]
+    note: str = ""
+
+    def best_row(self, number: int) -> int | None:
+        """The row whose number stands out in this column, if any does."""
+        best = self.columns[number].best
+        scores = {i: middle(row[number]) for i, row in enumerate(self.rows)}
+        known = {i: score for i, score in scores.items() if score is not None}
+        if not best or len(known) < 2:
+            return None
+        return (max if best == "max" else min)(known, key=known.__getitem__)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture as PNG; ``name`` is its file's, without the ending."""
+
+    name: str
+    png: bytes
+    caption: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an experiment found. ``sentences`` are made from its numbers; ``ran_on`` says on what they were made."""
+
+    sentences: list[str]
+    tables: list[Table] = field(default_factory=list)
+    figures: list[Figure] = field(default_factory=list)
+    ran_on: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Record:
+    """A result as it is kept: ``NAME.json``, with the names of its pictures, and how it was made."""
+
+    name: str
+    asked: dict[str, Any]
+    made: dict[str, Any]
+    sentences: list[str]
+    ran_on: list[str]
+    tables: list[Table]
+    figures: list[tuple[str, str]]  # file, caption
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, found: dict[str, Any]) -> Record:
+        tables = [
+            Table(t["title"], [Column(**column) for column in t["columns"]], t["rows"], t["note"])
+            for t in found["tables"]
+        ]
+        figures = [(file, caption) for file, caption in found["figures"]]
+        return cls(**{**found, "tables": tables, "figures": figures})
+
+
+def middle(cell: Cell) -> float | None:
+    """The number of a cell, or the mean of a mean and its deviation."""
+    if isinstance(cell, list):
+        return cell[0]
+    return None if cell is None or isinstance(cell, str) else float(cell)
+
+
+def difference(here: Cell, there: Cell) -> float | None:
+    """``here`` less ``there``, where both are numbers."""
+    a, b = middle(here), middle(there)
+    return None if a is None or b is None else a - b
+
+
+def shown(cell: Cell, format: str) -> str:
+    """A cell as people read it.
+
+    >>> shown([82.134, 1.08], ".2f"), shown(-1.5, "+.1f"), shown(-0.001, "+.1f"), shown(None, ".2f")
+    ('82.13 ± 1.08', '−1.5', '0.0', '–')
+    """
+    if cell is None:
+        return "–"
+    if isinstance(cell, str):
+        return cell
+    if isinstance(cell, list):
+        return " ± ".join(f"{number:{format}}" for number in cell)
+    text = f"{cell:{format}}"
+    return text.lstrip("+-") if float(text.replace(",", "")) == 0 else text.replace("-", "−")
