@@ -5,10 +5,9 @@ Chen et al., "FastGCN: Fast Learning with Graph Convolutional Networks via Impor
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,8 +35,6 @@ class FastGCN(GCN):
 
     samples: int = 400
     batch_size: int | None = 256
-
-    PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {"citeseer": {"feature_norm": "l1"}}  # as GCN's
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -166,6 +166,8 @@ class GraphSAINT(GraphNetwork[View]):
     PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "citeseer": {"weight_decay": 5e-3},
         "pubmed": {"roots": 1000},
+        "amazon-computers": {"roots": 1000, "patience": 40},
+        "amazon-photo": {"roots": 1000, "patience": 40},
         "coauthor-cs": {"roots": 1000},
         "coauthor-physics": {"roots": 2000},
         "arxiv-standin": {"roots": 4000},

@@ -15,8 +15,10 @@ from nodewise._typing import AnyArray, FloatArray
 from nodewise.diffusion.kernels.hops import propagate
 from nodewise.features import row_scales
 from nodewise.graph import Graph
+from nodewise.learn.dropout import dropout
 from nodewise.parallel import map_chunks, thread_count
 
+WELL_FILLED = 0.2  # of a matrix: from here on the dense product is faster than the sparse one
 WORTH_THREADS = 1 << 20  # multiplications below which a product stays on one thread
 
 
@@ -74,7 +76,7 @@ class SparseMatrix:
 
     def dropped(self, share: float) -> SparseMatrix:
         """A copy with each entry set to zero with probability ``share`` and the others grown to keep the mean."""
-        kept = torch.nn.functional.dropout(torch.from_numpy(np.array(self.values)), share).numpy()
+        kept = dropout(torch.from_numpy(np.array(self.values)), share).numpy()
         return SparseMatrix(self.pattern, kept, self.threads)
 
     def multiply(self, dense: FloatArray) -> FloatArray:
@@ -128,12 +130,15 @@ Inputs = SparseMatrix | torch.Tensor
 
 
 def feature_rows(graph: Graph, norm: str, threads: int | None = None) -> Inputs:
-    """The features, brought to ``norm``, as a network takes them: sparse ones stay sparse."""
-    scales = row_scales(graph.features, norm)
-    if sp.issparse(graph.features):
-        matrix = graph.features if scales is None else sp.diags(scales.astype(np.float32)) @ graph.features
+    """The features, brought to ``norm``, as a network takes them: sparse ones stay sparse where few are set."""
+    features: Any = graph.features
+    scales = row_scales(features, norm)
+    if sp.issparse(features):
+        matrix = features if scales is None else sp.diags(scales.astype(np.float32)) @ features
+        if matrix.nnz > WELL_FILLED * matrix.shape[0] * matrix.shape[1]:
+            return torch.from_numpy(matrix.toarray().astype(np.float32, copy=False))
         return SparseMatrix.of(sp.csr_matrix(matrix), threads)
-    rows = np.asarray(graph.features[:], np.float32)  # type: ignore[index]
+    rows = np.asarray(features[:], np.float32)
     return torch.from_numpy(rows.copy() if scales is None else rows * scales[:, None])
 
 
@@ -153,10 +158,7 @@ class InputLinear(nn.Module):
         self.dropout = dropout
 
     def forward(self, rows: Inputs) -> torch.Tensor:
-        if isinstance(rows, SparseMatrix):
-            if self.training and self.dropout:
-                rows = rows.dropped(self.dropout)
-            out = rows @ self.weight
-        else:
-            out = nn.functional.dropout(rows, self.dropout, self.training) @ self.weight
+        if self.training and self.dropout:
+            rows = rows.dropped(self.dropout) if isinstance(rows, SparseMatrix) else dropout(rows, self.dropout)
+        out = rows @ self.weight
         return out if self.bias is None else out + self.bias

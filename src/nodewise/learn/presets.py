@@ -30,5 +30,6 @@ presets: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "amazon-photo": _SHORT,
         "coauthor-cs": {**_SHORT, "feature_norm": "l1"},
         "coauthor-physics": _SHORT,
+        "arxiv-standin": {"omega": 0.9, "rho": 1.0, "tau": 1.0, "epsilon": 0.02},
     }
 )

@@ -1,0 +1,84 @@
+"""Writes docs/results/comparison.md from the comparisons kept beside it.    python docs/tables.py"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from nodewise.baselines import METHODS
+from nodewise.experiments.paper import facts
+
+RESULTS = Path(__file__).parent / "results"
+PAPER = ("cora", "citeseer", "pubmed")
+OTHERS = ("amazon-computers", "amazon-photo", "coauthor-cs", "coauthor-physics", "arxiv-standin")
+
+
+def rows_of(dataset: str) -> dict[str, dict[str, Any]]:
+    """A comparison's rows by method; none where it was not run."""
+    file = RESULTS / f"compare-{dataset}.json"
+    return {row["method"]: row for row in json.loads(file.read_text())["rows"]} if file.is_file() else {}
+
+
+def score(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return "–"
+    if row["test_f1_mean"] is None:
+        return "none finished"
+    count = len(row["splits"])
+    few = "" if count == row["asked"] else f" ({count} of {row['splits_asked']})"
+    return f"{100 * row['test_f1_mean']:.2f} ± {100 * row['test_f1_std']:.2f}{few}"
+
+
+def beside_the_paper() -> list[str]:
+    """Here, the paper, and how far apart."""
+    head = [f"{name}, here | paper | difference" for name in PAPER]
+    lines = ["| | " + " | ".join(head) + " |", "| --- |" + " ---: |" * (3 * len(PAPER))]
+    reported, found = facts("transductive_f1"), {name: rows_of(name) for name in PAPER}
+    for method in METHODS:
+        cells = []
+        for name in PAPER:
+            there = reported["rows"].get(method, {})
+            mean = there[reported["columns"].index(name)][0] if there else None
+            here = found[name].get(method)
+            apart = "" if mean is None or here is None else f"{100 * here['test_f1_mean'] - mean:+.2f}"
+            cells += [score(here), "" if mean is None else f"{mean:.2f}", apart]
+        lines.append(f"| {method} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def others() -> list[str]:
+    found = {name: rows for name in OTHERS if (rows := rows_of(name))}
+    lines = ["| | " + " | ".join(found) + " |", "| --- |" + " ---: |" * len(found)]
+    for method in METHODS:
+        lines.append(f"| {method} | " + " | ".join(score(rows.get(method)) for rows in found.values()) + " |")
+    return lines
+
+
+def seconds() -> list[str]:
+    found = {name: rows for name in (*PAPER, *OTHERS) if (rows := rows_of(name))}
+    lines = ["| | " + " | ".join(found) + " |", "| --- |" + " ---: |" * len(found)]
+    for method in METHODS:
+        cells = []
+        for rows in found.values():
+            row = rows.get(method)
+            known = row is not None and row["seconds"] is not None
+            cells.append(f"{row['preparation_seconds']:.2f} + {row['train_seconds']:.2f}" if known and row else "–")
+        lines.append(f"| {method} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def main() -> None:
+    parts = [
+        "# Micro-F1 on the same splits, and the paper's\n\nMade by `python docs/tables.py` from `compare-*.json`.\n",
+        *beside_the_paper(),
+        "\n## Other graphs\n",
+        *others(),
+        "\n## Seconds a split: preparation + training, one thread\n",
+        *seconds(),
+    ]
+    (RESULTS / "comparison.md").write_text("\n".join(parts) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
