@@ -26,7 +26,7 @@ def score(row: dict[str, Any] | None) -> str:
     if row["test_f1_mean"] is None:
         return "none finished"
     count = len(row["splits"])
-    few = "" if count == row["asked"] else f" ({count} of {row['splits_asked']})"
+    few = "" if count == row["splits_asked"] else f" ({count} of {row['splits_asked']})"
     return f"{100 * row['test_f1_mean']:.2f} ± {100 * row['test_f1_std']:.2f}{few}"
 
 

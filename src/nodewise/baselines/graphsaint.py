@@ -162,9 +162,9 @@ class GraphSAINT(GraphNetwork[View]):
     patience: int = 20
 
     # The authors have no setting for graphs of so few labels; subgraphs are larger where the graph is,
-    # and the decay on Citeseer is what validation asked for.
+    # and all three numbers of Citeseer are what validation asked for.
     PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "citeseer": {"weight_decay": 5e-3},
+        "citeseer": {"roots": 1000, "patience": 60, "weight_decay": 5e-3},
         "pubmed": {"roots": 1000},
         "amazon-computers": {"roots": 1000, "patience": 40},
         "amazon-photo": {"roots": 1000, "patience": 40},
