@@ -106,7 +106,7 @@ def measure(store: Path, profile: cProfile.Profile | None) -> tuple[dict[str, An
         opened, result = run(store)
     after = bytes_read()
     split = result.splits[0]
-    seconds = {"open": opened, "diffuse": split.diffusion_seconds, "train": split.train_seconds}
+    seconds = {"open": opened, "diffuse": split.preparation_seconds, "train": split.train_seconds}
     return {
         **{f"{step}_seconds": value for step, value in seconds.items()},
         "total_seconds": sum(seconds.values()),
