@@ -84,7 +84,7 @@ class GAT(GraphNetwork[EdgeView]):
 
     >>> import nodewise as nw
     >>> g = nw.synthetic.dcsbm(500, avg_degree=10, classes=3, features=16, seed=0)
-    >>> GAT(epochs=30, seed=0).fit(g, range(60), range(60, 120)).score(g, range(120, 500)) > 0.6
+    >>> GAT(epochs=100, seed=0).fit(g, range(60), range(60, 120)).score(g, range(120, 500)) > 0.6
     True
     """
 
