@@ -16,7 +16,7 @@ def small_graph(weighted, sparse=False, nodes=30):
     edges = rng.integers(0, nodes - 2, (2, 60))  # two nodes are alone
     rows = rng.standard_normal((nodes, 7)).astype(np.float32)
     weights = rng.uniform(0.2, 3, edges.shape[1]) if weighted else None
-    features = sp.csr_matrix(rows * (rng.random(rows.shape) < 0.4)) if sparse else rows
+    features = sp.csr_matrix(rows * (rng.random(rows.shape) < 0.15)) if sparse else rows
     return Graph.from_edges(edges, nodes, features, np.arange(nodes) % 3, edge_weight=weights)
 
 

@@ -49,9 +49,12 @@ def test_dropping_keeps_the_mean_and_the_pattern():
     assert dropped.values.mean() == pytest.approx(1, abs=5 * (1 / 3 / 40_000) ** 0.5)  # five standard errors
 
 
-def test_the_first_layer_takes_sparse_and_dense_rows_alike():
+@pytest.mark.parametrize(("least", "kind"), [(1.7, SparseMatrix), (0.0, torch.Tensor)])
+def test_the_first_layer_takes_sparse_and_dense_rows_alike(least, kind):
     graph = synthetic.dcsbm(50, classes=2, features=7, seed=0)
+    graph = graph.replace(features=graph.features * (np.abs(graph.features) > least))
     layer = InputLinear(7, 3)
     dense = layer(some_rows(feature_rows(graph, "l2"), np.array([4, 9])))
     sparse = graph.replace(features=sp.csr_matrix(graph.features))
+    assert isinstance(feature_rows(sparse, "l2"), kind)
     assert torch.allclose(layer(some_rows(feature_rows(sparse, "l2"), np.array([4, 9]))), dense, atol=1e-6)

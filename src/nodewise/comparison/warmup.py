@@ -63,7 +63,9 @@ def _features_like(rows: Features, features: Features) -> Features:
         return Quantized.of(rows)
     if not sp.issparse(features):
         return rows.astype(features.dtype)
-    sparse = sp.csr_matrix(np.maximum(rows, 0), dtype=features.dtype)
+    filled = features.nnz / max(1, features.shape[0] * features.shape[1])  # networks take well-filled ones as dense
+    kept = np.random.default_rng(0).random(rows.shape) < min(0.5, max(filled, 0.05))
+    sparse = sp.csr_matrix(np.abs(rows) * kept, dtype=features.dtype)
     sparse.indptr, sparse.indices = (
         getattr(sparse, part).astype(getattr(features, part).dtype) for part in ("indptr", "indices")
     )
