@@ -244,6 +244,19 @@ class Graph:
         rows = zip(first.tolist(), last.tolist(), strict=True)
         return np.array([self.edge_weight[a:b].sum(dtype=np.float64) for a, b in rows])
 
+    @property
+    def kernel_weights(self) -> AnyArray:
+        """The edge weights as kernels take them: read-only, and empty where edges have none."""
+        weights = np.zeros(0, np.float32) if self.edge_weight is None else self.edge_weight
+        weights.flags.writeable = False
+        return weights
+
+    @property
+    def kernel_adjacency(self) -> tuple[AnyArray, ...]:
+        """What kernels over the adjacency take first; without edge weights a row's length is its degree."""
+        degrees = np.zeros(0) if self.edge_weight is None else self.degrees
+        return self.indptr, self.indices, self.kernel_weights, degrees
+
     @cached_property
     def total_degree(self) -> float:
         """The paper's ``2m``."""

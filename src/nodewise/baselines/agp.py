@@ -22,7 +22,7 @@ from nodewise.baselines.kernels import randomized as kernels
 from nodewise.baselines.spread import SpreadClassifier, column_norms, over_columns, scaled_by_degree
 from nodewise.errors import InputError
 from nodewise.graph import Graph
-from nodewise.learn.classifier import check_whole
+from nodewise.learn.classifier import check_share, check_whole
 from nodewise.parallel import map_chunks, thread_count
 
 FINEST = 0.1  # of a column's mean entry: what is drawn by default
@@ -63,8 +63,7 @@ class AGP(SpreadClassifier):
         check_whole("hops", self.hops, 0)
         if self.weights not in ("ppr", "heat"):
             raise InputError(f"weights={self.weights!r}: expected 'ppr' or 'heat'")
-        if not 0 < self.alpha <= 1:
-            raise InputError(f"alpha={self.alpha}: expected a number above 0 and at most 1")
+        check_share("alpha", self.alpha)
         if not self.t > 0:
             raise InputError(f"t={self.t}: expected a number above 0")
         for name in ("a", "b"):
@@ -107,7 +106,7 @@ class AGP(SpreadClassifier):
 
     def _sorted_rows(self, graph: Graph, after: FloatArray) -> tuple[AnyArray, FloatArray]:
         """The neighbours and the weights of their edges, those with the largest share first."""
-        weights = np.zeros(0, np.float32) if graph.edge_weight is None else graph.edge_weight
+        weights = graph.kernel_weights
         indices, sorted_weights = np.empty_like(graph.indices), np.empty(weights.size, np.float32)
 
         def sort(first: int) -> None:

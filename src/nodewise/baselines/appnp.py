@@ -18,12 +18,11 @@ import torch
 from torch import nn
 
 from nodewise._typing import IntArray
-from nodewise.baselines.gbp import check_share
 from nodewise.baselines.kernels import dropped as kernels
 from nodewise.baselines.matrix import InputLinear, Inputs, feature_rows
 from nodewise.baselines.network import GraphNetwork
 from nodewise.graph import Graph
-from nodewise.learn.classifier import check_whole
+from nodewise.learn.classifier import check_share, check_whole
 from nodewise.learn.trainer import Recipe, loss_of
 from nodewise.parallel import map_chunks, thread_count
 
@@ -39,8 +38,8 @@ class Pagerank:
     """
 
     def __init__(self, graph: Graph, alpha: float, hops: int, threads: int) -> None:
-        weights = np.zeros(0, np.float32) if graph.edge_weight is None else graph.edge_weight
-        self.adjacency = (graph.indptr, graph.indices, weights, (1 / graph.degrees).astype(np.float32))
+        inverse = (1 / graph.degrees).astype(np.float32)
+        self.adjacency = (graph.indptr, graph.indices, graph.kernel_weights, inverse)
         self.root = torch.from_numpy(np.sqrt(graph.degrees).astype(np.float32))[:, None]
         self.alpha, self.hops, self.threads = alpha, hops, threads
 

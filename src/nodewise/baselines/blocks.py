@@ -25,13 +25,13 @@ class Blocks(NamedTuple):
 
     def some(self, chosen: IntArray) -> Blocks:
         """Some of the subgraphs."""
-        starts, rows = _ranges(self.starts, chosen)
-        indptr, entries = _ranges(self.indptr, rows)
+        starts, rows = some_lists(self.starts, chosen)
+        indptr, entries = some_lists(self.indptr, rows)
         shifts = np.repeat(self.starts[chosen] - starts[:-1], np.diff(indptr[starts]))
         return Blocks(starts, self.nodes[rows], indptr, self.indices[entries] - shifts, self.entries[entries])
 
 
-def _ranges(indptr: IntArray, chosen: IntArray) -> tuple[IntArray, IntArray]:
+def some_lists(indptr: IntArray, chosen: IntArray) -> tuple[IntArray, IntArray]:
     """The lists ``chosen`` of those that ``indptr`` bounds: their own bounds, and the places of what they list."""
     sizes = indptr[chosen + 1] - indptr[chosen]
     bounds = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -40,13 +40,17 @@ class FastGCN(GCN):
         super()._check_params()
         check_whole("samples", self.samples)
 
+    @staticmethod
+    @lru_cache(maxsize=1)  # an epoch asks for what the last one did
+    def _importance(view: LayeredView) -> DoubleArray:
+        return column_importance(view.matrix)
+
     def _losses(
         self, network: nn.Module, view: LayeredView, nodes: IntArray, labels: torch.Tensor, rng: np.random.Generator
     ) -> Iterator[torch.Tensor]:
-        importance = column_importance(view.matrix)
         order = rng.permutation(nodes.size)
         size = self.batch_size or nodes.size
-        sampled = partial(sampled_rows, view.matrix, importance, self.samples, rng)
+        sampled = partial(sampled_rows, view.matrix, self._importance(view), self.samples, rng)
         for first in range(0, nodes.size, size):
             batch = order[first : first + size]
             makers = [*[sampled] * (self.layers - 1), view.matrix.__getitem__]

@@ -25,7 +25,7 @@ from nodewise.baselines.spread import SpreadClassifier, column_norms, over_colum
 from nodewise.diffusion.walks import node_dtype
 from nodewise.errors import InputError
 from nodewise.graph import Graph
-from nodewise.learn.classifier import check_whole
+from nodewise.learn.classifier import check_share, check_whole
 from nodewise.memory import memory_budget
 from nodewise.parallel import map_chunks, thread_count
 
@@ -78,7 +78,7 @@ class GBP(SpreadClassifier):
         slots = np.full(graph.num_nodes, -1, np.int32)
         slots[asked] = np.arange(asked.size)
         ends = self._walk_ends(graph, asked)
-        weights = np.zeros(0, np.float32) if graph.edge_weight is None else graph.edge_weight
+        weights = graph.kernel_weights
         inverse = (1 / graph.degrees).astype(np.float32)
         r_max = FINEST / graph.num_nodes if self.r_max is None else self.r_max
 
@@ -105,8 +105,3 @@ class GBP(SpreadClassifier):
 
         map_chunks(walk, range(0, nodes.size, WALKERS), thread_count(self.threads))
         return ends
-
-
-def check_share(name: str, value: float) -> None:
-    if not 0 < value <= 1:
-        raise InputError(f"{name}={value}: expected a number above 0 and at most 1")

@@ -143,7 +143,7 @@ def smoothing_hops(task: exact.Task, features: Features, epsilon: float) -> IntA
 
 def _distances(task: exact.Task, rows: FloatArray, stationary: DoubleArray) -> DoubleArray:
     """The squared distances of the targets' rows from ``stationary``, hop by hop; overwrites ``rows``."""
-    indptr, indices, weights, degrees = task.adjacency
+    indptr, indices, weights, degrees = task.graph.kernel_adjacency
     found, spare = np.empty((task.hops.size, task.targets.size)), np.empty_like(rows)
     for hop in range(task.hops.size):
         if hop > 0:

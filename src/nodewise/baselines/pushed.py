@@ -13,6 +13,7 @@ import scipy.sparse as sp
 import torch
 
 from nodewise._typing import AnyArray, DoubleArray, Features, IntArray
+from nodewise.baselines.blocks import some_lists
 from nodewise.baselines.kernels import forward_push as kernels
 from nodewise.baselines.matrix import Inputs, SparseMatrix
 from nodewise.diffusion.walks import Weights, node_dtype
@@ -38,9 +39,7 @@ class Neighbourhoods(NamedTuple):
 
 def some_rows(weights: Weights, rows: IntArray) -> Weights:
     """The weights of some targets, by their place."""
-    starts, sizes = weights.indptr[rows], np.diff(weights.indptr)[rows]
-    indptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
-    entries = np.repeat(starts - indptr[:-1], sizes) + np.arange(indptr[-1])
+    indptr, entries = some_lists(weights.indptr, rows)
     return Weights(indptr, weights.nodes[entries], weights.values[entries])
 
 
@@ -102,7 +101,7 @@ def _push(
     sizes = np.zeros(nodes.size, np.int64)
     found: list[tuple[AnyArray, AnyArray]] = [(np.empty(0), np.empty(0))] * len(chunks)
     turn, stopped = itertools.count(), threading.Event()
-    adjacency = _adjacency(graph)
+    adjacency = graph.kernel_adjacency
 
     def work(_: int) -> None:
         scratch, slots = _scratch(room), np.zeros(min(FIRST_SLOTS, graph.num_nodes), np.int32)
@@ -130,13 +129,6 @@ def _most_reached(graph: Graph, nodes: IntArray, edges: float) -> int:
         return graph.num_nodes
     first = int(np.max(graph.indptr[nodes + 1] - graph.indptr[nodes], initial=0))
     return min(graph.num_nodes, math.ceil(edges) + first + 1)
-
-
-def _adjacency(graph: Graph) -> tuple[AnyArray, ...]:
-    weights = np.zeros(0, np.float32) if graph.edge_weight is None else graph.edge_weight.view()
-    weights.flags.writeable = False
-    degrees = np.zeros(0) if graph.edge_weight is None else graph.degrees
-    return graph.indptr, graph.indices, weights, degrees
 
 
 def _scratch(room: int) -> tuple[Any, ...]:

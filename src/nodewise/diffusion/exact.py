@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from nodewise._typing import AnyArray, DoubleArray, Features, FloatArray, IntArray
+from nodewise._typing import DoubleArray, Features, FloatArray, IntArray
 from nodewise.diffusion.kernels import hops as kernels
 from nodewise.diffusion.walks import Weights, node_dtype
 from nodewise.errors import InputError
@@ -45,14 +45,6 @@ class Task(NamedTuple):
     threads: int
     memory: int
     row_scale: FloatArray | None = None
-
-    @property
-    def adjacency(self) -> tuple[AnyArray, ...]:
-        """What every kernel takes first."""
-        weights = np.zeros(0, np.float32) if self.graph.edge_weight is None else self.graph.edge_weight
-        weights.flags.writeable = False
-        degrees = np.zeros(0) if self.graph.edge_weight is None else self.graph.degrees
-        return self.graph.indptr, self.graph.indices, weights, degrees
 
     @property
     def shared(self) -> bool:
@@ -175,14 +167,14 @@ def _weigh(task: Task, block: slice, run: Runner) -> FloatArray:
         shares = np.where(reach >= hop, task.hops[hop], 0.0).astype(np.float32)
         run(partial(kernels.add_scaled, shares, current, total), task.graph.num_nodes)
     degrees = task.graph.degrees_of(targets)
-    run(partial(kernels.reverse, *task.adjacency, degrees, total), task.graph.num_nodes)
+    run(partial(kernels.reverse, *task.graph.kernel_adjacency, degrees, total), task.graph.num_nodes)
     return total
 
 
 def _propagated(task: Task, rows: FloatArray, hops: int, run: Runner) -> Iterator[FloatArray]:
     """``P^l rows`` for each hop; a hop's array is overwritten two hops later."""
     spare = np.empty_like(rows)
-    adjacency = task.adjacency
+    adjacency = task.graph.kernel_adjacency
     for hop in range(hops):
         if hop > 0:
             run(partial(kernels.propagate, *adjacency, rows, spare), task.graph.num_nodes)

@@ -9,9 +9,7 @@ from typing import Any
 
 from nodewise.errors import InputError
 
-BLUE, ORANGE, GREEN, PINK, SKY, VERMILION, YELLOW, GREY = (
-    "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#8a8f98",
-)  # fmt: skip
+BLUE, ORANGE, GREEN, PINK, SKY, GREY = "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#8a8f98"
 # NIGCN is the one to look for; the others keep one colour and marker in every picture.
 LOOKS = {
     "NIGCN": (BLUE, "o"), "PPRGo": (ORANGE, "s"), "GBP": (GREEN, "^"), "AGP": (PINK, "D"), "SGC": (SKY, "v"),

@@ -295,6 +295,12 @@ def check_whole(name: str, value: Any, least: int = 1) -> None:
         raise InputError(f"{name}={value!r}: expected a whole number of at least {least}")
 
 
+def check_share(name: str, value: float) -> None:
+    """Raise unless ``value`` is above 0 and at most 1."""
+    if not 0 < value <= 1:
+        raise InputError(f"{name}={value}: expected a number above 0 and at most 1")
+
+
 def known_labels(graph: Graph, nodes: IntArray, what: str) -> AnyArray:
     """The labels of ``nodes``, all of which must be known."""
     if graph.labels is None:
