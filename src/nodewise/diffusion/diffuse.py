@@ -11,8 +11,9 @@ from typing import Any, get_args
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import DTypeLike
 
-from nodewise._typing import AnyArray, Features, FloatArray, IntArray
+from nodewise._typing import AnyArray, DoubleArray, Features, FloatArray, IntArray
 from nodewise.checks import checked_features, checked_nodes, checked_seed
 from nodewise.diffusion import exact
 from nodewise.diffusion.aggregate import weighted_sum
@@ -25,6 +26,7 @@ from nodewise.diffusion.walks import (
     Sampling,
     Weights,
     first_k_neighbours,
+    most_entries,
     most_visited,
     number_of_walks,
     stratify,
@@ -52,19 +54,22 @@ class Params:
     convention: Convention = "paper"
     mass: Mass = "theta"
     length: int | None = None
+    max_hops: int | None = None
     first_k: bool = True
     eta: float = 2.0
     delta: float = 0.01
     seed: int = 0
     threads: int | None = None
     memory: int | str | None = None
+    per_hop: bool = False
 
 
 class Diffusion:
     """The weights that each target gives to its neighbours, and what they make of features.
 
     ``nodes``, ``lengths`` (hops a target may go), ``walks`` (walks made for it, 0 where none were needed), ``engine``,
-    ``plan`` (what was chosen and why), ``phases`` (seconds spent so far, by what they were spent on).
+    ``plan`` (what was chosen and why), ``phases`` (seconds spent so far, by what they were spent on), ``hops`` (how
+    many are kept apart; 1 where they are summed).
     """
 
     def __init__(
@@ -91,37 +96,43 @@ class Diffusion:
 
     @cached_property
     def matrix(self) -> sp.csr_matrix:
-        """The weights as CSR ``(len(nodes), num_nodes)``; the exact engine makes them on first use."""
+        """The weights as CSR ``(len(nodes), num_nodes)``; the exact engine makes them on first use.
+
+        Where hops are apart, target ``i`` has the rows ``i * hops`` to ``(i + 1) * hops``.
+        """
         if self._weights is None:
             with self._timed("hops"):
                 self._weights = exact.weights(self._task())
         indptr, nodes, values = self._weights
-        shape = (self.nodes.size, self.graph.num_nodes)
+        shape = (self.nodes.size * self.hops, self.graph.num_nodes)
         matrix = sp.csr_matrix((values.copy(), nodes.astype(np.int64), indptr), shape=shape)
         matrix.sort_indices()  # in place, hence the copy
         return matrix
 
-    def apply(self, features: Features, norm: str = "none") -> FloatArray:
-        """``sum over v of weight(u, v) * features[v]`` for each target ``u``: float32 rows.
+    def apply(self, features: Features, norm: str = "none", dtype: DTypeLike = np.float32) -> FloatArray:
+        """``sum over v of weight(u, v) * features[v]`` for each target ``u``: a row, or where hops are apart one a hop.
 
-        ``norm`` ("l1", "l2") scales each row of the features first.
+        ``norm`` ("l1", "l2") scales each row of the features first. ``dtype="float16"`` halves the memory.
         """
         if features is not self.graph.features:  # which were checked when the graph was made
             features = checked_features(features, self.graph.num_nodes)
         check_norm(norm)
         if self._weights is None:
             if exact_side(self.graph, self._reach, features, self._memory) == "features":
-                return self.apply_columns(features, norm)
+                return self.apply_columns(features, norm, dtype=dtype)
             with self._timed("hops"):
-                return exact.by_targets(self._task(features, norm), features)
+                return exact.by_targets(self._task(features, norm), features, dtype)
         with self._timed("sums"):
             stream = reads_in_order(features, self._weights.nodes.size)
-            return weighted_sum(self._weights, features, self._how.threads, norm, stream)
+            rows = weighted_sum(self._weights, features, self._how.threads, norm, stream).astype(dtype, copy=False)
+            return rows.reshape(self.nodes.size, self.hops, rows.shape[1]) if self._how.apart else rows
 
-    def apply_columns(self, features: Features, norm: str = "none", columns: slice | None = None) -> FloatArray:
+    def apply_columns(
+        self, features: Features, norm: str = "none", columns: slice | None = None, dtype: DTypeLike = np.float32
+    ) -> FloatArray:
         """As :meth:`apply` for some columns alone, by the exact engine, which propagates the features themselves."""
         with self._timed("hops"):
-            return exact.by_features(self._task(features, norm), features, columns)
+            return exact.by_features(self._task(features, norm), features, columns, dtype)
 
     def blocks(self, features: Features) -> list[slice] | None:
         """The blocks of columns in which the exact engine propagates ``features``; None where it does not."""
@@ -130,9 +141,15 @@ class Diffusion:
         return exact.column_blocks(self._task(), features.shape[1])
 
     @property
+    def hops(self) -> int:
+        """How many are kept apart."""
+        return self._how.width
+
+    @property
     def most_neighbours(self) -> int:
-        """The most nodes that the weights of one target can name."""
-        return most_visited(self.graph, int(self._reach.max(initial=0)), self._how)
+        """The most weights that one target can have."""
+        longest = int(self._reach.max(initial=0))
+        return most_entries(most_visited(self.graph, longest, self._how), longest, self._how)
 
     @property
     def _reach(self) -> IntArray:
@@ -142,7 +159,7 @@ class Diffusion:
     def _task(self, features: Features = None, norm: str = "none") -> exact.Task:
         scales = row_scales(features, norm)
         how = self._how
-        return exact.Task(self.graph, self.nodes, self._reach, how.hops, how.threads, self._memory, scales)
+        return exact.Task(self.graph, self.nodes, self._reach, how.hops, how.threads, self._memory, scales, how.apart)
 
     def _sample(self) -> None:
         with self._timed("reading"):
@@ -173,22 +190,28 @@ def diffuse(
     convention: Convention = "paper",
     mass: Mass = "theta",
     length: int | None = None,
+    max_hops: int | None = None,
     first_k: bool = True,
     eta: float = 2.0,
     delta: float = 0.01,
     seed: int = 0,
     threads: int | None = None,
     memory: int | str | None = None,
+    per_hop: bool = False,
 ) -> Diffusion:
     """Diffuse from each of ``nodes``, to a depth of its own.
 
     ``omega`` and ``rho`` shape the weight of a hop (:func:`ghd`), ``tau`` sets how deep to go
-    (:func:`diffusion_lengths`; ``length`` sets one depth for all instead), ``epsilon`` how small a weight may be and
-    still be found. Engines: ``exact`` (NDM), ``walks`` (Algorithm 2), ``stratified`` (the same expectation, less
-    noise), ``auto`` (the cheapest; ``.plan`` says why). ``first_k=False`` drops the bound of ``1/epsilon^2``
-    neighbours. ``mass`` says what a target's weights sum to when that bound stops the walks: ``"theta"`` as published,
-    ``"walks"`` keeps the sum, ``"reference"`` adds the node's own ``U(0)`` whole, as the published program does.
+    (:func:`diffusion_lengths`; ``length`` sets one depth for all instead, ``max_hops`` bounds it), ``epsilon`` how
+    small a weight may be and still be found. Engines: ``exact`` (NDM), ``walks`` (Algorithm 2), ``stratified`` (the
+    same expectation, less noise), ``auto`` (the cheapest; ``.plan`` says why). ``first_k=False`` drops the bound of
+    ``1/epsilon^2`` neighbours. ``mass`` says what a target's weights sum to when that bound stops the walks:
+    ``"theta"`` as published, ``"walks"`` keeps the sum, ``"reference"`` adds the node's own ``U(0)`` whole, as the
+    published program does.
     ``memory`` ("4GB", or bytes; by default a quarter of what is available) bounds the exact engine's blocks.
+
+    ``per_hop`` keeps the hops apart instead of weighing them by ``omega`` and ``rho``: ``apply`` gives a hop bank
+    ``(targets, hops, f)``, zero beyond a target's own depth, in ``dtype="float16"`` if asked.
 
     The same seed gives a node the same weights, whatever the threads and whichever nodes are asked for beside it: bit
     for bit when sampled, to float32's rounding when exact. ``auto`` may choose another engine for another number of
@@ -198,9 +221,13 @@ def diffuse(
     >>> star = Graph.from_edges(np.array([[0, 0, 0], [1, 2, 3]]))
     >>> diffuse(star, [0], omega=0.5, rho=0.0, length=1, engine="exact").matrix.toarray()
     array([[0.5625, 0.0625, 0.0625, 0.0625]], dtype=float32)
+    >>> diffuse(star, [0], length=1, engine="exact", per_hop=True).matrix.toarray()
+    array([[1.  , 0.  , 0.  , 0.  ],
+           [0.25, 0.25, 0.25, 0.25]], dtype=float32)
     """
     params = Params(
-        omega, rho, tau, epsilon, engine, convention, mass, length, first_k, eta, delta, seed, threads, memory
+        omega, rho, tau, epsilon, engine, convention, mass, length, max_hops, first_k, eta, delta, seed, threads,
+        memory, per_hop,
     )  # fmt: skip
     result = _planned(graph, nodes, params)
     if result.engine != "exact":
@@ -220,12 +247,13 @@ def _planned(graph: Graph, nodes: AnyArray, params: Params) -> Diffusion:
     nodes = checked_nodes(nodes, graph.num_nodes, "nodes")
     lengths = _lengths(graph, nodes, params)
     how = Sampling(
-        hops=ghd(params.omega, params.rho, min(int(lengths.max(initial=0)), last_hop(params.omega, params.rho))),
+        hops=_hop_weights(params, int(lengths.max(initial=0))),
         theta=number_of_walks(params.epsilon, params.eta, params.delta),
         first_k=first_k_neighbours(params.epsilon) if params.first_k else NO_LIMIT,
         mass=params.mass,
         seed=checked_seed(params.seed),
         threads=thread_count(params.threads),
+        apart=params.per_hop,
     )
     memory = memory_budget(params.memory)
     started = time.perf_counter()
@@ -235,13 +263,21 @@ def _planned(graph: Graph, nodes: AnyArray, params: Params) -> Diffusion:
     return result
 
 
+def _hop_weights(params: Params, longest: int) -> DoubleArray:
+    """``U(l)`` as far as it matters, or one a hop where they are kept apart."""
+    if params.per_hop:
+        return np.ones(longest + 1)
+    return ghd(params.omega, params.rho, min(longest, last_hop(params.omega, params.rho)))
+
+
 def _lengths(graph: Graph, nodes: IntArray, params: Params) -> IntArray:
     by_tau = diffusion_lengths(graph, nodes, params.tau, params.convention)
-    if params.length is None:
-        return by_tau
-    if not isinstance(params.length, int | np.integer) or not 0 <= params.length <= MOST_HOPS:
-        raise InputError(f"length={params.length!r}: expected a whole number of hops from 0 to {MOST_HOPS:,}")
-    return np.full(nodes.size, params.length, np.int64)
+    for name in ("length", "max_hops"):
+        value = getattr(params, name)
+        if value is not None and (not isinstance(value, int | np.integer) or not 0 <= value <= MOST_HOPS):
+            raise InputError(f"{name}={value!r}: expected a whole number of hops from 0 to {MOST_HOPS:,}")
+    lengths = by_tau if params.length is None else np.full(nodes.size, params.length, np.int64)
+    return lengths if params.max_hops is None else np.minimum(lengths, params.max_hops)
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

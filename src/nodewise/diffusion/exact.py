@@ -8,6 +8,8 @@ Either way the columns go in blocks. On small graphs each thread takes a block o
 threads never wait for each other and the block stays in cache. On large ones all threads share one block, as wide as
 the memory allows: a hop then reads the adjacency once, in order, whatever file it lies in, and the block from memory.
 A column's numbers do not depend on the block it is in.
+
+The hops are summed with their weights, or kept *apart*: ``H_l[u] = (P^l X)[u]``, zero beyond ``l_u``.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import DTypeLike
 
 from nodewise._typing import DoubleArray, Features, FloatArray, IntArray
 from nodewise.diffusion.kernels import hops as kernels
@@ -36,7 +39,10 @@ COLUMN_BYTES = 12  # a node's numbers in one column: before a hop, after it, and
 
 
 class Task(NamedTuple):
-    """Who diffuses how far, with which weights, in how much memory; ``row_scale`` multiplies the features' rows."""
+    """Who diffuses how far, with which weights, in how much memory; ``row_scale`` multiplies the features' rows.
+
+    ``apart``: hops are kept apart, each with a weight of one.
+    """
 
     graph: Graph
     targets: IntArray
@@ -45,6 +51,17 @@ class Task(NamedTuple):
     threads: int
     memory: int
     row_scale: FloatArray | None = None
+    apart: bool = False
+
+    @property
+    def last_hop(self) -> int:
+        """The last that any target goes."""
+        return int(self.reach.max(initial=0))
+
+    @property
+    def width(self) -> int:
+        """The rows of a target that are kept apart."""
+        return self.hops.size if self.apart else 1
 
     @property
     def shared(self) -> bool:
@@ -52,42 +69,50 @@ class Task(NamedTuple):
         return 8 * self.graph.num_nodes * NARROW > MOST_BYTES
 
 
-def by_features(task: Task, features: Features, columns: slice | None = None) -> FloatArray:
+def by_features(
+    task: Task, features: Features, columns: slice | None = None, dtype: DTypeLike = np.float32
+) -> FloatArray:
     """Representations of the targets, propagating the features: all of them, or ``columns``."""
     wanted = range(features.shape[1])[columns or slice(None)]
-    out = np.zeros((task.targets.size, len(wanted)), np.float32)
-    hops = task.hops[: int(task.reach.max(initial=0)) + 1]
+    out = np.zeros((task.targets.size, task.width, len(wanted)), dtype)
+    take = _keep_hops if task.apart else _sum_hops
     taken = features.tocsc() if sp.issparse(features) else features
 
     def work(run: Runner, block: slice) -> None:
         rows = np.empty((task.graph.num_nodes, block.stop - block.start), np.float32)
         source = slice(wanted.start + block.start, wanted.start + block.stop)
         run(partial(fill, taken, source, task.row_scale, rows), task.graph.num_nodes)
-        _sum_hops(task, hops, rows, out, block.start, run)
+        take(task, rows, out, block, run)
 
     _over_blocks(task, len(wanted), work)
-    return out
+    return out if task.apart else out[:, 0]
 
 
-def by_targets(task: Task, features: Features) -> FloatArray:
+def by_targets(task: Task, features: Features, dtype: DTypeLike = np.float32) -> FloatArray:
     """Representations of the targets, propagating the targets."""
-    out = np.zeros((task.targets.size, features.shape[1]), np.float32)
+    out = np.zeros((task.targets.size, task.width, features.shape[1]), dtype)
 
     def work(run: Runner, block: slice) -> None:
-        total = _weigh(task, block, run)
-        if task.row_scale is not None:
-            total *= task.row_scale[:, None]
-        if sp.issparse(features):
-            sums = np.zeros((features.shape[1], total.shape[1]), np.float32)
-            kernels.add_sparse_product(features.indptr, features.indices, features.data, total, sums)
-            out[block] = sums.T
-        else:
-            for first in range(0, total.shape[0], ROWS_AT_ONCE):  # as float32 a part at a time
-                part = slice(first, first + ROWS_AT_ONCE)
-                out[block] += total[part].T @ np.asarray(features[part], np.float32)
+        for place, total in enumerate(_weighed(task, block, run)):
+            out[block, place] = _product(total, task.row_scale, features)
 
     _over_blocks(task, task.targets.size, work)
-    return out
+    return out if task.apart else out[:, 0]
+
+
+def _product(total: FloatArray, row_scale: FloatArray | None, features: Features) -> FloatArray:
+    """``total^T features``, whose rows are scaled; overwrites ``total``."""
+    if row_scale is not None:
+        total *= row_scale[:, None]
+    if sp.issparse(features):
+        sums = np.zeros((features.shape[1], total.shape[1]), np.float32)
+        kernels.add_sparse_product(features.indptr, features.indices, features.data, total, sums)
+        return sums.T
+    made = np.zeros((total.shape[1], features.shape[1]), np.float32)
+    for first in range(0, total.shape[0], ROWS_AT_ONCE):  # as float32 a part at a time
+        part = slice(first, first + ROWS_AT_ONCE)
+        made += total[part].T @ np.asarray(features[part], np.float32)
+    return made
 
 
 def weights(task: Task) -> Weights:
@@ -95,7 +120,9 @@ def weights(task: Task) -> Weights:
     rows: dict[int, sp.csr_matrix] = {}
 
     def work(run: Runner, block: slice) -> None:
-        rows[block.start] = sp.csr_matrix(np.ascontiguousarray(_weigh(task, block, run).T))
+        hops = [sp.csr_matrix(total.T) for total in _weighed(task, block, run)]
+        order = np.arange(len(hops) * (block.stop - block.start)).reshape(len(hops), -1)
+        rows[block.start] = sp.vstack(hops, format="csr")[order.T.ravel()]  # by target, then by hop
 
     _over_blocks(task, task.targets.size, work)
     parts = [rows[start] for start in sorted(rows)]
@@ -151,31 +178,42 @@ def _run_alone(function: Callable[[int, int], Any], count: int) -> None:
 # ---------------------------------------------------------------------- hops
 
 
-def _sum_hops(task: Task, hops: DoubleArray, rows: FloatArray, out: FloatArray, column: int, run: Runner) -> None:
-    """``out[i] += U(l) (P^l rows)[target i]`` for ``l`` up to the target's length, in columns from ``column`` on."""
-    for hop, current in enumerate(_propagated(task, rows, len(hops), run)):
-        share = np.float32(hops[hop])
-        run(partial(kernels.add_targets, task.targets, task.reach, hop, share, current, out, column), task.targets.size)
+def _sum_hops(task: Task, rows: FloatArray, out: FloatArray, block: slice, run: Runner) -> None:
+    """``out[i] += U(l) (P^l rows)[target i]`` for ``l`` up to the target's length, in the columns ``block``."""
+    for hop, current in enumerate(_propagated(task, rows, run)):
+        share, sums = np.float32(task.hops[hop]), out[:, 0]
+        add = partial(kernels.add_targets, task.targets, task.reach, hop, share, current, sums, block.start)
+        run(add, task.targets.size)
 
 
-def _weigh(task: Task, block: slice, run: Runner) -> FloatArray:
-    """The weights that a block of targets gives to all nodes: ``(num_nodes, targets of the block)``."""
+def _keep_hops(task: Task, rows: FloatArray, out: FloatArray, block: slice, run: Runner) -> None:
+    """``out[i, l] = (P^l rows)[target i]`` for ``l`` up to the target's length, in the columns ``block``."""
+    for hop, current in enumerate(_propagated(task, rows, run)):
+        reached = np.flatnonzero(task.reach >= hop)
+        out[reached, hop, block] = current[task.targets[reached]]
+
+
+def _weighed(task: Task, block: slice, run: Runner) -> Iterator[FloatArray]:
+    """The weights that a block of targets gives to all nodes, ``(num_nodes, targets of the block)``: of each hop, or
+    of all together."""
     targets, reach = task.targets[block], task.reach[block]
     total, rows = np.zeros((2, task.graph.num_nodes, targets.size), np.float32)
     rows[targets, np.arange(targets.size)] = 1.0
-    for hop, current in enumerate(_propagated(task, rows, int(reach.max(initial=0)) + 1, run)):
+    turn = partial(kernels.reverse, *task.graph.kernel_adjacency, task.graph.degrees_of(targets))
+    for hop, current in enumerate(_propagated(task, rows, run)):
         shares = np.where(reach >= hop, task.hops[hop], 0.0).astype(np.float32)
         run(partial(kernels.add_scaled, shares, current, total), task.graph.num_nodes)
-    degrees = task.graph.degrees_of(targets)
-    run(partial(kernels.reverse, *task.graph.kernel_adjacency, degrees, total), task.graph.num_nodes)
-    return total
+        if task.apart or hop == task.last_hop:
+            run(partial(turn, total), task.graph.num_nodes)
+            yield total
+            total.fill(0.0)
 
 
-def _propagated(task: Task, rows: FloatArray, hops: int, run: Runner) -> Iterator[FloatArray]:
-    """``P^l rows`` for each hop; a hop's array is overwritten two hops later."""
+def _propagated(task: Task, rows: FloatArray, run: Runner) -> Iterator[FloatArray]:
+    """``P^l rows`` for each hop that a target goes; a hop's array is overwritten two hops later."""
     spare = np.empty_like(rows)
     adjacency = task.graph.kernel_adjacency
-    for hop in range(hops):
+    for hop in range(task.last_hop + 1):
         if hop > 0:
             run(partial(kernels.propagate, *adjacency, rows, spare), task.graph.num_nodes)
             rows, spare = spare, rows

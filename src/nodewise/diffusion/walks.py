@@ -23,7 +23,10 @@ CHUNK = 16  # targets a thread takes at a time
 
 
 class Weights(NamedTuple):
-    """Target ``i`` weighs ``nodes[indptr[i]:indptr[i+1]]`` by ``values`` of the same range, in order of first visit."""
+    """Target ``i`` weighs ``nodes[indptr[i]:indptr[i+1]]`` by ``values`` of the same range, in order of first visit.
+
+    Where hops are apart, each target has as many ranges as there are hops, one after the other.
+    """
 
     indptr: IntArray
     nodes: AnyArray
@@ -39,7 +42,7 @@ class Sampled(NamedTuple):
 
 
 class Sampling(NamedTuple):
-    """What a sampler needs to know besides the graph and its targets."""
+    """What a sampler needs to know besides the graph and its targets; ``apart``: the hops are not summed."""
 
     hops: DoubleArray
     theta: int
@@ -47,14 +50,24 @@ class Sampling(NamedTuple):
     mass: Mass
     seed: int
     threads: int
+    apart: bool = False
+
+    @property
+    def width(self) -> int:
+        """The weights of a node that are kept apart."""
+        return self.hops.size if self.apart else 1
 
 
 class _Counts(NamedTuple):
-    """What a kernel counts for each target: neighbours found, walks made, edges followed."""
+    """What a kernel counts for each target: neighbours found (by hop where they are apart), walks made, edges used."""
 
     sizes: IntArray
     walks: IntArray
     steps: IntArray
+
+    def of(self, part: slice) -> _Counts:
+        width = self.sizes.size // max(1, self.walks.size)
+        return _Counts(self.sizes[part.start * width : part.stop * width], self.walks[part], self.steps[part])
 
 
 def number_of_walks(epsilon: float, eta: float = 2.0, delta: float = 0.01) -> int:
@@ -96,19 +109,19 @@ def walk(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) -> S
     mass = MASSES.index(how.mass)
 
     def scratch() -> Callable[..., int]:
-        keys, values, used = _table(graph, most)
+        keys, values, used = _table(graph, most, how.width)
         path = np.empty(kernels.BATCH * max(longest, 1), node_dtype(graph))
         edge = np.empty(kernels.BATCH, np.int64)
 
         def run(chunk: IntArray, reach: IntArray, nodes: AnyArray, weights: AnyArray, counts: _Counts) -> int:
             return int(kernels.walk(
-                graph.indptr, graph.indices, graph.cumulative_weights, chunk, reach, how.hops, how.theta, how.first_k,
-                mass, how.seed, keys, values, used, path, edge, nodes, weights, *counts,
+                graph.indptr, graph.indices, graph.cumulative_weights, chunk, reach, how.hops, how.width,
+                how.theta, how.first_k, mass, how.seed, keys, values, used, path, edge, nodes, weights, *counts,
             ))  # fmt: skip
 
         return run
 
-    return _sample(graph, targets, lengths, how.threads, scratch, most)
+    return _sample(graph, targets, lengths, how, scratch, most)
 
 
 def stratify(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) -> Sampled:
@@ -116,7 +129,7 @@ def stratify(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) 
     most = most_visited(graph, int(lengths.max(initial=0)), how, stops=False)
 
     def scratch() -> Callable[..., int]:
-        keys, values, used = _table(graph, most)
+        keys, values, used = _table(graph, most, how.width)
         waiting = np.zeros(keys.size, np.int32)
         frontier = np.empty(min(how.theta, most) + 1, np.int32)
         moves = min(how.theta, graph.num_entries) + 1
@@ -126,14 +139,14 @@ def stratify(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) 
         def run(chunk: IntArray, reach: IntArray, nodes: AnyArray, weights: AnyArray, counts: _Counts) -> int:
             counts.walks[:] = how.theta
             return int(kernels.stratify(
-                graph.indptr, graph.indices, graph.cumulative_weights, chunk, reach, how.hops, how.theta, how.first_k,
-                how.mass == "walks", how.seed, keys, values, waiting, used, frontier, edge, amount, ranks, nodes,
-                weights, counts.sizes, counts.steps,
+                graph.indptr, graph.indices, graph.cumulative_weights, chunk, reach, how.hops, how.width,
+                how.theta, how.first_k, how.mass == "walks", how.seed, keys, values, waiting, used, frontier, edge,
+                amount, ranks, nodes, weights, counts.sizes, counts.steps,
             ))  # fmt: skip
 
         return run
 
-    return _sample(graph, targets, lengths, how.threads, scratch, min(most, how.first_k))
+    return _sample(graph, targets, lengths, how, scratch, min(most, how.first_k))
 
 
 def most_visited(graph: Graph, longest: int, how: Sampling, stops: bool = True) -> int:
@@ -145,9 +158,14 @@ def most_visited(graph: Graph, longest: int, how: Sampling, stops: bool = True) 
     return min(most, max(how.first_k - 1, 1) + longest) if stops else most
 
 
-def _table(graph: Graph, most: int) -> tuple[AnyArray, DoubleArray, AnyArray]:
+def most_entries(most: int, longest: int, how: Sampling) -> int:
+    """The most weights of one target, who visits ``most`` nodes: where hops are apart, a node may have several."""
+    return min(most * how.width, how.theta * longest + 1) if how.apart else most
+
+
+def _table(graph: Graph, most: int, width: int) -> tuple[AnyArray, DoubleArray, AnyArray]:
     size = 1 << max(4, int(2 * most - 1).bit_length())
-    return np.zeros(size, node_dtype(graph)), np.zeros(size), np.empty(most + 1, np.int32)
+    return np.zeros(size, node_dtype(graph)), np.zeros(size * width), np.empty(most + 1, np.int32)
 
 
 def node_dtype(graph: Graph) -> type[np.uint32] | type[np.int64]:
@@ -159,39 +177,43 @@ def _sample(
     graph: Graph,
     targets: IntArray,
     lengths: IntArray,
-    threads: int,
+    how: Sampling,
     scratch: Callable[[], Callable[..., int]],
     most: int,
 ) -> Sampled:
     """Let threads take chunks of targets until none is left, each with its own scratch, and join what they found."""
     chunks = range(0, targets.size, CHUNK)
-    counts = _Counts(*np.zeros((3, targets.size), np.int64))
+    room = CHUNK * most_entries(most, int(lengths.max(initial=0)), how)
+    counts = _Counts(*(np.zeros(targets.size * width, np.int64) for width in (how.width, 1, 1)))
     found: list[tuple[AnyArray, AnyArray]] = [(np.empty(0), np.empty(0))] * len(chunks)
     turn, stopped = itertools.count(), threading.Event()
 
     def work(_: int) -> None:
         run = scratch()
-        nodes, weights = np.empty(CHUNK * most, node_dtype(graph)), np.empty(CHUNK * most, np.float32)
+        nodes, weights = np.empty(room, node_dtype(graph)), np.empty(room, np.float32)
         while (chunk := next(turn)) < len(chunks) and not stopped.is_set():
             part = slice(chunks[chunk], chunks[chunk] + CHUNK)
-            total = run(targets[part], lengths[part], nodes, weights, _Counts(*(c[part] for c in counts)))
+            total = run(targets[part], lengths[part], nodes, weights, counts.of(part))
             found[chunk] = nodes[:total].copy(), weights[:total].copy()
 
     try:
-        map_chunks(work, range(min(threads, len(chunks))), threads)
+        map_chunks(work, range(min(how.threads, len(chunks))), how.threads)
     finally:
         stopped.set()  # after an error or an interrupt no thread takes another chunk
     indptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts.sizes)))
-    return Sampled(_joined(indptr, found, node_dtype(graph), threads), counts.walks, counts.steps)
+    joined = _joined(indptr, indptr[:: CHUNK * how.width], found, node_dtype(graph), how.threads)
+    return Sampled(joined, counts.walks, counts.steps)
 
 
-def _joined(indptr: IntArray, found: list[tuple[AnyArray, AnyArray]], dtype: type, threads: int) -> Weights:
+def _joined(
+    indptr: IntArray, starts: IntArray, found: list[tuple[AnyArray, AnyArray]], dtype: type, threads: int
+) -> Weights:
     """What chunks of targets found, one after the other; each part is let go as soon as it is copied."""
     joined = Weights(indptr, np.empty(indptr[-1], dtype), np.empty(indptr[-1], np.float32))
 
     def copy(chunk: int) -> None:
         nodes, values = found[chunk]
-        start = indptr[chunk * CHUNK]
+        start = starts[chunk]
         joined.nodes[start : start + nodes.size] = nodes
         joined.values[start : start + nodes.size] = values
         found[chunk] = nodes[:0], values[:0]

@@ -7,6 +7,8 @@ The table of visited nodes is open addressing over two arrays, ``keys`` (node + 
 ``used`` lists the taken slots in the order of their first visit, which is also the order of the output and the way to
 clear the table. Its size follows the number of walks, not the graph, so it stays in cache; where the graph itself is
 that small, a node's slot is its own number.
+
+A slot has ``width`` values side by side: one, the sum over all hops, or one a hop, which are given out apart.
 """
 
 from __future__ import annotations
@@ -99,14 +101,31 @@ def _slot(keys, node, direct):
 
 
 @njit(cache=True, nogil=True)
-def _empty_table(keys, values, used, size, scale, nodes, weights):
-    """Move the table's contents, scaled, to ``nodes`` and ``weights`` and leave it clear."""
+def _empty_table(keys, values, used, size, width, scale, nodes, weights, sizes):
+    """Move the table's contents, scaled, to ``nodes`` and ``weights``, and leave it clear.
+
+    Hop after hop where they are apart, without the nodes that a hop did not come to. Returns how many were moved.
+    """
+    moved = 0
+    for hop in range(width):
+        first = moved
+        for i in range(size):
+            value = values[used[i] * width + hop]
+            if width == 1 or value != 0.0:
+                nodes[moved] = keys[used[i]] - 1
+                weights[moved] = value * scale
+                moved += 1
+        sizes[hop] = moved - first
     for i in range(size):
-        slot = used[i]
-        nodes[i] = keys[slot] - 1
-        weights[i] = values[slot] * scale
-        keys[slot] = 0
-        values[slot] = 0.0
+        _clear_slot(keys, values, used[i], width)
+    return moved
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _clear_slot(keys, values, slot, width):
+    keys[slot] = 0
+    for hop in range(width):
+        values[slot * width + hop] = 0.0
 
 
 # ---------------------------------------------------------------------- walks, Algorithm 2
@@ -114,7 +133,7 @@ def _empty_table(keys, values, used, size, scale, nodes, weights):
 
 @njit(cache=True, nogil=True)
 def walk(
-    indptr, indices, cumulative, targets, lengths, hops, theta, first_k, mass, seed,
+    indptr, indices, cumulative, targets, lengths, hops, width, theta, first_k, mass, seed,
     keys, values, used, path, edge, out_nodes, out_weights, out_sizes, out_walks, out_steps,
 ):  # fmt: skip
     """Walks from each target; first-K stops after the walk that brings the visited nodes to ``first_k``.
@@ -123,6 +142,7 @@ def walk(
     """
     at = np.empty(BATCH, np.int64)
     direct = keys.size >= indptr.size
+    apart = np.int64(width > 1)
     total = 0
     for i in range(targets.size):
         target, length = targets[i], lengths[i]
@@ -148,17 +168,18 @@ def walk(
                     used[size] = slot
                     size += keys[slot] == 0  # no branch: whether a node is new cannot be guessed
                     keys[slot] = node + 1
-                    values[slot] += hops[step + 1]
+                    values[slot * width + (step + 1) * apart] += hops[step + 1]
                 walks += 1
                 if size >= first_k:
                     break
         divisor = walks if mass == 1 else theta
-        values[home] += hops[0] * (theta if mass == 2 else walks)
-        _empty_table(keys, values, used, size, 1.0 / divisor, out_nodes[total:], out_weights[total:])
-        out_sizes[i] = size
+        values[home * width] += hops[0] * (theta if mass == 2 else walks)
         out_walks[i] = walks
         out_steps[i] = steps
-        total += size
+        sizes = out_sizes[i * width : (i + 1) * width]
+        total += _empty_table(
+            keys, values, used, size, width, 1.0 / divisor, out_nodes[total:], out_weights[total:], sizes
+        )
     return total
 
 
@@ -229,10 +250,11 @@ def _arrive(indptr, indices, edge, amount, moves, keys, direct, counts, used, si
 
 @njit(cache=True, nogil=True)
 def _move_all(
-    indptr, indices, cumulative, length, hops, state, keys, direct, values, counts, used, frontier, edge, amount
+    indptr, indices, cumulative, length, hops, width, state, keys, direct, values, counts, used, frontier, edge, amount
 ):
     """Let the walkers in the table's first slot take ``length`` steps; returns the table's size and the edges used."""
     size, here, steps = 1, 1, 0
+    apart = np.int64(width > 1)
     frontier[0] = used[0]
     for step in range(length + 1):
         moves = 0
@@ -240,7 +262,7 @@ def _move_all(
             slot = frontier[f]
             walkers = np.int64(counts[slot])
             counts[slot] = 0
-            values[slot] += hops[step] * walkers
+            values[slot * width + step * apart] += hops[step] * walkers
             if step < length:
                 node = np.int64(keys[slot]) - 1
                 first, degree = indptr[node], indptr[node + 1] - indptr[node]
@@ -282,40 +304,42 @@ def _nth_smallest(numbers, size, n):
 
 
 @njit(cache=True, nogil=True)
-def _empty_heaviest(keys, values, used, size, most, keep_mass, scale, ranks, nodes, weights):
-    """As :func:`_empty_table`, but of the ``most`` heaviest nodes, among equals the first visited. Returns how many."""
+def _keep_heaviest(keys, values, used, size, width, most, ranks):
+    """Clear all but the ``most`` heaviest nodes, among equals the first visited, a node's hops taken together.
+
+    Returns how many are left, and the weight of all over theirs.
+    """
     if size <= most:
-        _empty_table(keys, values, used, size, scale, nodes, weights)
-        return size
-    total = 0.0
+        return size, 1.0
+    weight = np.empty(size, np.float64)
     for i in range(size):
-        ranks[i] = values[used[i]]
-        total += ranks[i]
+        weight[i] = 0.0
+        for hop in range(width):
+            weight[i] += values[used[i] * width + hop]
+        ranks[i] = weight[i]
     least = _nth_smallest(ranks, size, size - most)
-    equals, kept_mass = most, 0.0
+    equals, total, kept_mass = most, 0.0, 0.0
     for i in range(size):
-        if values[used[i]] > least:
+        total += weight[i]
+        if weight[i] > least:
             equals -= 1
-            kept_mass += values[used[i]]
+            kept_mass += weight[i]
     kept_mass += equals * least
-    if keep_mass:
-        scale *= total / kept_mass
     kept = 0
     for i in range(size):
         slot = used[i]
-        if values[slot] > least or (values[slot] == least and equals > 0):
-            equals -= values[slot] == least
-            nodes[kept] = keys[slot] - 1
-            weights[kept] = values[slot] * scale
+        if weight[i] > least or (weight[i] == least and equals > 0):
+            equals -= weight[i] == least
+            used[kept] = slot
             kept += 1
-        keys[slot] = 0
-        values[slot] = 0.0
-    return kept
+        else:
+            _clear_slot(keys, values, slot, width)
+    return kept, total / kept_mass
 
 
 @njit(cache=True, nogil=True)
 def stratify(
-    indptr, indices, cumulative, targets, lengths, hops, theta, most, keep_mass, seed,
+    indptr, indices, cumulative, targets, lengths, hops, width, theta, most, keep_mass, seed,
     keys, values, counts, used, frontier, edge, amount, ranks, out_nodes, out_weights, out_sizes, out_steps,
 ):  # fmt: skip
     """All ``theta`` walkers of a target move together, as counts per node.
@@ -331,25 +355,12 @@ def stratify(
         keys[home] = targets[i] + 1
         used[0] = home
         counts[home] = theta
-        state = _stream(seed, targets[i])
         size, out_steps[i] = _move_all(
-            indptr,
-            indices,
-            cumulative,
-            lengths[i],
-            hops,
-            state,
-            keys,
-            direct,
-            values,
-            counts,
-            used,
-            frontier,
-            edge,
-            amount,
-        )
-        out_sizes[i] = _empty_heaviest(
-            keys, values, used, size, most, keep_mass, 1.0 / theta, ranks, out_nodes[total:], out_weights[total:]
-        )
-        total += out_sizes[i]
+            indptr, indices, cumulative, lengths[i], hops, width, _stream(seed, targets[i]),
+            keys, direct, values, counts, used, frontier, edge, amount,
+        )  # fmt: skip
+        size, dropped = _keep_heaviest(keys, values, used, size, width, most, ranks)
+        scale = (dropped if keep_mass else 1.0) / theta
+        sizes = out_sizes[i * width : (i + 1) * width]
+        total += _empty_table(keys, values, used, size, width, scale, out_nodes[total:], out_weights[total:], sizes)
     return total
