@@ -67,6 +67,7 @@ def train(
     ] = None,
     mass: Annotated[str | None, _option(_DIFFUSION, "theta, walks or reference.")] = None,
     length: Annotated[int | None, _option(_DIFFUSION, "One depth for all nodes instead of tau's.")] = None,
+    max_hops: Annotated[int | None, _option(_DIFFUSION, "No node goes further than this.")] = None,
     first_k: Annotated[
         bool | None, _option(_DIFFUSION, "Stop at 1/epsilon^2 neighbours, or do not.", "--first-k/--no-first-k")
     ] = None,
@@ -102,9 +103,9 @@ def train(
     check_split_options(splits, split_file, split)
     params = given(
         omega=omega, rho=rho, tau=tau, epsilon=epsilon, engine=engine, convention=convention, mass=mass, length=length,
-        first_k=first_k, hidden=hidden, layers=layers, bias=bias, heads=heads, dropout=dropout, lr=lr,
-        weight_decay=weight_decay, epochs=epochs, patience=patience, batch_size=batch_size, feature_norm=feature_norm,
-        row_norm=row_norm, device=device, threads=threads, memory=memory,
+        max_hops=max_hops, first_k=first_k, hidden=hidden, layers=layers, bias=bias, heads=heads, dropout=dropout,
+        lr=lr, weight_decay=weight_decay, epochs=epochs, patience=patience, batch_size=batch_size,
+        feature_norm=feature_norm, row_norm=row_norm, device=device, threads=threads, memory=memory,
     )  # fmt: skip
     started = time.perf_counter()
     graph = load_source(source, data_dir)

@@ -26,10 +26,11 @@ from nodewise.memory import memory_budget
 class NIGCN(DecoupledClassifier):
     """A classifier of nodes that computes rows for the nodes asked about and for no others.
 
-    ``omega``, ``rho``, ``tau``, ``epsilon``, ``engine``, ``convention``, ``mass``, ``length``, ``first_k``: as in
-    :func:`nodewise.diffuse`. ``engine="auto"`` chooses in ``fit`` and keeps its choice (``engine_``), so that a node's
-    prediction does not depend on what else is asked. ``hidden``, ``layers``, ``bias``, ``dropout``, ``lr``,
-    ``weight_decay``, ``epochs``, ``patience``, ``batch_size``: the network and its training. ``feature_norm`` and
+    ``omega``, ``rho``, ``tau``, ``epsilon``, ``engine``, ``convention``, ``mass``, ``length``, ``max_hops``,
+    ``first_k``: as in :func:`nodewise.diffuse`. ``engine="auto"`` chooses in ``fit`` and keeps its choice
+    (``engine_``), so that a node's prediction does not depend on what else is asked. ``hidden``, ``layers``, ``bias``,
+    ``dropout``, ``lr``, ``weight_decay``, ``epochs``, ``patience``, ``batch_size``: the network and its training.
+    ``feature_norm`` and
     ``row_norm`` ("none", "l1", "l2") scale the features before the diffusion and the rows after it. ``heads``: so many
     networks learn from different starts, and their probabilities are averaged. ``memory`` ("4GB"; by default a quarter
     of what is available) bounds what a diffusion holds; rows that do not fit go to a temporary file. ``phases_`` says
@@ -51,6 +52,7 @@ class NIGCN(DecoupledClassifier):
     convention: Convention = "paper"
     mass: Mass = "theta"
     length: int | None = None
+    max_hops: int | None = None
     first_k: bool = True
     eta: float = 2.0
     delta: float = 0.01
@@ -97,7 +99,8 @@ class NIGCN(DecoupledClassifier):
 
     def _diffusion(self) -> dict[str, Any]:
         """The parameters that are those of :func:`nodewise.diffuse`, but for the engine."""
-        return {field.name: getattr(self, field.name) for field in fields(Params) if field.name != "engine"}
+        names = [field.name for field in fields(Params) if field.name not in ("engine", "per_hop")]
+        return {name: getattr(self, name) for name in names}
 
     def _fitted_extras(self) -> dict[str, Any]:
         return {**super()._fitted_extras(), "engine": self.engine_}
