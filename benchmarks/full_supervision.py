@@ -67,6 +67,7 @@ def run(store: Path, labelled: int, memory: str | None) -> dict[str, Any]:
         epsilon=0.05,
         lr=0.05,
         dropout=0.1,
+        layers=2,
         weight_decay=0.0,
         epochs=EPOCHS,
         patience=EPOCHS,

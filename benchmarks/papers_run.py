@@ -32,6 +32,7 @@ PARAMS: dict[str, Any] = {
     "engine": "walks",
     "lr": 0.01,
     "dropout": 0.1,
+    "layers": 2,
     "weight_decay": 5e-4,
 }
 SAMPLE_SECONDS = 0.05

@@ -1,6 +1,7 @@
 """The command line, through its own entry point: what is printed where, and how it ends."""
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -74,7 +75,7 @@ def test_train_json_has_the_documented_shape(run, store, tmp_path):
     assert code == 0
     assert {"dataset", "engine", "splits", "test_f1_mean", "test_f1_std", "params", "versions"} <= set(result)
     assert [set(s) for s in result["splits"]] == [
-        {"split", "val_f1", "test_f1", "preparation_seconds", "train_seconds", "epochs"}
+        {"split", "val_f1", "test_f1", "preparation_seconds", "train_seconds", "epochs", "found"}
     ] * 2
     assert result["test_f1_mean"] == pytest.approx(np.mean([s["test_f1"] for s in result["splits"]]))
     assert result["params"]["epsilon"] == 0.1
@@ -297,3 +298,17 @@ def test_training_on_everything_leaves_no_score(run, store, tmp_path):
     assert code == 0
     assert result["test_f1_mean"] is None
     assert result["splits"][0]["val_f1"] is None
+
+
+def test_train_says_what_it_found(run, store, tmp_path):
+    code, out, _ = run("train", store, "-o", tmp_path / "m", "--epochs", "20", "--omega", "auto", "--rho", "0.5")
+    assert code == 0
+    assert re.search(r"found: omega [\d.]+, tau [\d.]+, .*layers \d, weight_decay [\d.]+.*guide validation nodes", out)
+
+
+@pytest.mark.parametrize(("option", "kind"), [("--omega", "number"), ("--layers", "whole number")])
+def test_a_word_where_a_number_or_auto_belongs_is_one_message(run, store, tmp_path, option, kind):
+    code, _, err = run("train", store, "-o", tmp_path / "m", option, "deep")
+    assert code != 0
+    assert f"{option} deep: expected a {kind}, or auto" in err
+    assert not (tmp_path / "m").exists()

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from nodewise.splits import Split
 
 _DIFFUSION, _NETWORK = "Diffusion", "Network"
+_AUTO = "(default: auto)"
 
 
 def _option(panel: str, text: str, *names: str) -> Any:
@@ -51,15 +52,18 @@ def train(
     test: Test = None,
     inductive: Inductive = False,
     preset: Annotated[
-        str | None, _option(_DIFFUSION, "Start from these parameters. (default: the data set's own)")
+        str | None, _option(_DIFFUSION, "Start from the parameters chosen for this data set. (default: none)")
     ] = None,
-    omega: Annotated[float | None, _option(_DIFFUSION, "Heat: where the weight of hops peaks.")] = None,
+    omega: Annotated[str | None, _option(_DIFFUSION, f"Heat: where the weight of hops peaks. {_AUTO}")] = None,
     rho: Annotated[
-        float | None, _option(_DIFFUSION, "How fast far hops lose weight; 1 is the heat kernel, 0 PageRank.")
+        str | None,
+        _option(_DIFFUSION, f"How fast far hops lose weight; 1 is the heat kernel, 0 PageRank. {_AUTO}"),
     ] = None,
-    tau: Annotated[float | None, _option(_DIFFUSION, "How deep to go; each node's own depth grows with it.")] = None,
+    tau: Annotated[
+        str | None, _option(_DIFFUSION, f"How deep to go; each node's own depth grows with it. {_AUTO}")
+    ] = None,
     epsilon: Annotated[
-        float | None, _option(_DIFFUSION, "Smallest weight that must be found; less costs more.")
+        str | None, _option(_DIFFUSION, f"Smallest weight that must be found; less costs more. {_AUTO}")
     ] = None,
     engine: Annotated[str | None, _option(_DIFFUSION, "auto, exact, walks or stratified.")] = None,
     convention: Annotated[
@@ -74,10 +78,10 @@ def train(
     hidden: Annotated[int | None, _option(_NETWORK, "Width of hidden layers.")] = None,
     bias: Annotated[bool | None, _option(_NETWORK, "Whether layers have a bias.", "--bias/--no-bias")] = None,
     heads: Annotated[int | None, _option(_NETWORK, "Networks whose probabilities are averaged.")] = None,
-    layers: Annotated[int | None, _option(_NETWORK, "Number of linear layers.")] = None,
+    layers: Annotated[str | None, _option(_NETWORK, f"Number of linear layers. {_AUTO}")] = None,
     dropout: Annotated[float | None, _option(_NETWORK, "Dropout before each layer.")] = None,
     lr: Annotated[float | None, _option(_NETWORK, "Learning rate.")] = None,
-    weight_decay: Annotated[float | None, _option(_NETWORK, "Weight decay.")] = None,
+    weight_decay: Annotated[str | None, _option(_NETWORK, f"Weight decay. {_AUTO}")] = None,
     epochs: Annotated[int | None, _option(_NETWORK, "Most epochs.")] = None,
     patience: Annotated[
         int | None, _option(_NETWORK, "Epochs without a better validation score before stopping.")
@@ -97,14 +101,16 @@ def train(
     """Train on SOURCE and save the model.
 
     Reports micro-F1 on test nodes, split by split. Of several splits the model
-    with the best validation score is saved. Without options a data set of the
-    paper is trained with the paper's parameters.
+    with the best validation score is saved. What no option sets is found on
+    the validation nodes, or is a default that suits most graphs.
     """
     check_split_options(splits, split_file, split)
     params = given(
-        omega=omega, rho=rho, tau=tau, epsilon=epsilon, engine=engine, convention=convention, mass=mass, length=length,
-        max_hops=max_hops, first_k=first_k, hidden=hidden, layers=layers, bias=bias, heads=heads, dropout=dropout,
-        lr=lr, weight_decay=weight_decay, epochs=epochs, patience=patience, batch_size=batch_size,
+        omega=_number("omega", omega), rho=_number("rho", rho), tau=_number("tau", tau),
+        epsilon=_number("epsilon", epsilon), layers=_number("layers", layers, int),
+        weight_decay=_number("weight-decay", weight_decay), engine=engine, convention=convention, mass=mass,
+        length=length, max_hops=max_hops, first_k=first_k, hidden=hidden, bias=bias, heads=heads, dropout=dropout,
+        lr=lr, epochs=epochs, patience=patience, batch_size=batch_size,
         feature_norm=feature_norm, row_norm=row_norm, device=device, threads=threads, memory=memory,
     )  # fmt: skip
     started = time.perf_counter()
@@ -114,7 +120,7 @@ def train(
     _check_place(place)
     chosen = choose_splits(graph, splits, split_file, split, per_class, val, test, seed).splits
     with _row_maker(on, address, source, data_dir, threads) as make_rows:
-        settings = {**_preset(preset, source), **params, "seed": seed}
+        settings = {**_preset(preset), **params, "seed": seed}
         result = _evaluate(graph, chosen, settings, inductive, make_rows)
     result.best.save(place)
     if json:
@@ -158,12 +164,24 @@ def _evaluate(
         return evaluate(model, graph, chosen, inductive=inductive, make_rows=make_rows, progress=lambda _: advance(1))
 
 
-def _preset(name: str | None, source: str) -> dict[str, Any]:
+def _number(name: str, text: str | None, kind: type[int] | type[float] = float) -> float | str | None:
+    """An option that may be a number or ``auto``."""
+    from nodewise.errors import InputError
+
+    if text is None or text == "auto":
+        return text
+    try:
+        return kind(text)
+    except ValueError:
+        raise InputError(f"--{name} {text}: expected a {'whole ' * (kind is int)}number, or auto") from None
+
+
+def _preset(name: str | None) -> dict[str, Any]:
     from nodewise.errors import InputError
     from nodewise.learn.presets import presets
 
     if name is None:
-        return dict(presets.get(source.lower(), {}))  # a data set of that name, not a store that is called so
+        return {}
     if name not in presets:
         raise InputError(f"--preset {name}: no such preset; there are {', '.join(sorted(presets))}")
     return dict(presets[name])
@@ -184,8 +202,15 @@ def _show(result: Evaluation, loading: float) -> None:
     ]
     print_table(columns, rows, right=columns)
     typer.echo(f"{result.dataset}: {_score(result)}, engine {result.engine}")
+    if found := result.splits[-1].found:
+        which = "" if len(result.splits) == 1 else f" (split {result.splits[-1].split})"
+        typer.echo("found" + which + ": " + ", ".join(f"{name} {_short(value)}" for name, value in found.items()))
     diffusion, training = (sum(getattr(s, f"{p}_seconds") for s in result.splits) for p in ("preparation", "train"))
     typer.echo(f"loading {loading:.2f} s, diffusion {diffusion:.2f} s, training {training:.2f} s")
+
+
+def _short(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.3g}"
 
 
 def _score(result: Evaluation) -> str:

@@ -46,6 +46,22 @@ def diffusion_lengths(graph: Graph, nodes: AnyArray, tau: float, convention: Con
     return np.asarray(np.floor(exact) if convention == "reference" else np.ceil(exact), np.int64)
 
 
+def tau_of_length(graph: Graph, hops: int, convention: Convention = "paper") -> float:
+    """The ``tau`` by which a node of the mean degree goes ``hops`` far.
+
+    >>> import numpy as np
+    >>> path = Graph.from_edges(np.array([[0, 1, 2], [1, 2, 3]]))
+    >>> diffusion_lengths(path, np.arange(4), tau_of_length(path, 6))
+    array([6, 6, 6, 6])
+    """
+    if graph.num_edges == 0:
+        return 1.0
+    times = 2 if convention == "reference" else 1
+    spread = times * graph.total_degree / math.sqrt(graph.least_degree * graph.total_degree / graph.num_nodes)
+    log_lambda = math.log(math.sqrt(times * graph.num_entries / graph.num_nodes))
+    return max(hops, 0.5) * log_lambda / math.log(spread)
+
+
 def tau_distance(graph: Graph, nodes: AnyArray, tau: float) -> IntArray:
     """The length of Theorem 3.2, ``ceil(log_lambda(tau sqrt(d_min d_u) / 2m))``, by the true ``lambda``.
 

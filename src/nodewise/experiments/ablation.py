@@ -12,7 +12,6 @@ from nodewise.experiments.paper import facts
 from nodewise.experiments.result import Cell, Column, Result, Table, difference
 from nodewise.experiments.variants import Ground, grounds, percent, seconds_of
 from nodewise.experiments.words import effect, mean_and_spread
-from nodewise.learn.nigcn import NIGCN
 
 MASSES = {"theta": "as in Algorithm 2", "reference": "as in the published program"}
 
@@ -29,9 +28,9 @@ def run(context: Context) -> Result:
 
 def variants(ground: Ground) -> dict[str, dict[str, Any]]:
     """The paper's three, and NIGCN itself. UDL's one length is the median of the nodes' own."""
-    model = NIGCN(**ground.settings)
     nodes = np.concatenate(ground.splits[0])
-    lengths = diffusion_lengths(ground.graph, nodes, model.tau, model.convention)
+    convention = ground.settings.get("convention", "paper")
+    lengths = diffusion_lengths(ground.graph, nodes, ground.settings["tau"], convention)
     return {
         "HKPR": {"rho": 1.0},
         "UDL": {"length": int(np.median(lengths))},

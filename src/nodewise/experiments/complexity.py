@@ -87,7 +87,7 @@ def _timed(folder: Path, nodes: int, methods: tuple[str, ...], context: Context)
     if not is_store(folder):
         write_store(graph, folder)
     splits = random_splits(labels_of(graph), REPEATS, PER_CLASS, VAL, TEST, context.seed)
-    params = {**diffusion_of(LIKE), "engine": "walks"}
+    params = {**diffusion_of(LIKE), "engine": "walks", "layers": 2, "weight_decay": 5e-3}
     lengths = diffusion_lengths(graph, np.concatenate(splits[0]), params["tau"], params["convention"])
     del graph  # the methods run in processes of their own, and need the memory
     found = compared(f"growth-{nodes}", str(folder), methods, splits, context, settings={"NIGCN": params})

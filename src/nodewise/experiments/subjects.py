@@ -110,7 +110,7 @@ def chosen_settings(subject: Subject, methods: Sequence[str]) -> dict[str, dict[
     is_synthetic = lookup(subject.source) is None
     settings: dict[str, dict[str, Any]] = {name: {"weight_decay": 0.0} for name in methods if is_synthetic}
     if "NIGCN" in methods and not preset("NIGCN", subject.source):
-        settings["NIGCN"] = {**settings.get("NIGCN", {}), **diffusion_of(subject.name)}
+        settings["NIGCN"] = {**settings.get("NIGCN", {}), **diffusion_of(subject.name), "layers": 2}
     return settings
 
 

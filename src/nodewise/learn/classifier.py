@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -25,6 +25,8 @@ from nodewise.learn.metrics import micro_f1
 from nodewise.learn.trainer import Recipe
 from nodewise.parallel import thread_count
 
+AUTO = "auto"  # a parameter that is found in ``fit``
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NodeClassifier(BaseEstimator):  # type: ignore[misc]
@@ -34,6 +36,8 @@ class NodeClassifier(BaseEstimator):  # type: ignore[misc]
     "l1", "l2") scales each node's features first. After ``fit``: ``classes_``, ``val_f1_``, ``epochs_``, and
     ``seconds_`` with what went into ``preparation`` and ``training``.
     """
+
+    OPEN: ClassVar[tuple[str, ...]] = ()  # the parameters that may be "auto"
 
     hidden: int = 64
     layers: int = 2
@@ -76,15 +80,23 @@ class NodeClassifier(BaseEstimator):  # type: ignore[misc]
     def _check_params(self) -> None:
         """The parameters, checked where they are used first; a method adds its own."""
         for name in ("hidden", "layers", "epochs", "patience", "batch_size"):
-            if name != "batch_size" or self.batch_size is not None:
+            if not self._is_open(name) and (name != "batch_size" or self.batch_size is not None):
                 check_whole(name, getattr(self, name))
         check_norm(self.feature_norm)
         if not 0 <= self.dropout < 1:
             raise InputError(f"dropout={self.dropout}: expected a number of at least 0 and below 1")
         if not self.lr > 0:
             raise InputError(f"lr={self.lr}: expected a number above 0")
-        if not self.weight_decay >= 0:
+        if not self._is_open("weight_decay") and not self.weight_decay >= 0:
             raise InputError(f"weight_decay={self.weight_decay}: expected a number of at least 0")
+
+    @property
+    def found(self) -> dict[str, Any]:
+        """What ``fit`` found for the parameters that are ``"auto"``."""
+        return {}
+
+    def _is_open(self, name: str) -> bool:
+        return name in self.OPEN and getattr(self, name) == AUTO
 
     # ------------------------------------------------------------------ the estimator
 

@@ -29,7 +29,7 @@ from nodewise.learn.classifier import (
 from nodewise.learn.head import Head
 from nodewise.learn.metrics import micro_f1
 from nodewise.learn.rows import new_rows
-from nodewise.learn.trainer import choose_device, train
+from nodewise.learn.trainer import Rows, choose_device, train
 from nodewise.memory import memory_budget
 
 PREDICT_BYTES = 1 << 28  # representations held at a time while predicting
@@ -54,6 +54,12 @@ class DecoupledClassifier(NodeClassifier):
     def _represent(self, graph: Graph, nodes: IntArray) -> FloatArray:
         """A row for each of ``nodes``, from features brought to ``feature_norm``."""
         raise NotImplementedError
+
+    def _settle(self, graph: Graph, nodes: list[IntArray], inductive: bool, part: AnyArray | None) -> None:
+        """Called first in ``fit``, with the nodes to learn from (training, perhaps validation): find what is open."""
+
+    def _choose_network(self, train: Rows, val: Rows | None) -> None:
+        """Called before training, with the rows and labels to learn from: choose what of the network is open."""
 
     def _prepare(self, graph: Graph, nodes: IntArray) -> None:
         """Called once in ``fit``, with all nodes that it will ask about."""
@@ -124,8 +130,11 @@ class DecoupledClassifier(NodeClassifier):
 
     def fit_rows(self, graph: Graph, nodes: list[IntArray], rows: list[FloatArray]) -> Self:
         """Train the head on rows that :meth:`represent_parts` made, for training and perhaps validation nodes."""
-        started = time.perf_counter()
         self._learn_classes(graph, nodes[0])
+        return self._fit_rows(graph, nodes, rows)
+
+    def _fit_rows(self, graph: Graph, nodes: list[IntArray], rows: list[FloatArray]) -> Self:
+        started = time.perf_counter()
         self.row_width_ = rows[0].shape[1]
         device = choose_device(self.device)
         pairs = [
@@ -133,6 +142,7 @@ class DecoupledClassifier(NodeClassifier):
             for n, r, what in zip(nodes[:2], rows[:2], ("train", "val"), strict=False)
         ]
         val = pairs[1] if len(pairs) > 1 else None
+        self._choose_network(pairs[0], val)
         trained = [
             train(self._make_head, pairs[0], val, self._recipe(self.seed + head * HEADS_APART))
             for head in range(self.heads)
@@ -159,8 +169,13 @@ class DecoupledClassifier(NodeClassifier):
     def _learn(
         self, graph: Graph, nodes: list[IntArray], asked: IntArray, inductive: bool, part: AnyArray | None, **how: Any
     ) -> FloatArray:
+        self._learn_classes(graph, nodes[0])
+        started = time.perf_counter()
+        self._settle(graph, nodes, inductive, part)
+        settling = time.perf_counter() - started
         rows = self.represent_parts(graph, [*nodes, asked], inductive=inductive, part=part, **how)
-        self.fit_rows(graph, nodes, rows[:-1])
+        self._fit_rows(graph, nodes, rows[:-1])
+        self.seconds_["preparation"] += settling
         return self.proba_of_rows(rows[-1])
 
     def _proba(self, graph: Graph, nodes: IntArray) -> FloatArray:

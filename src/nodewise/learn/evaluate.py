@@ -22,7 +22,7 @@ from nodewise.splits import Split
 
 @dataclass(frozen=True)
 class SplitResult:
-    """What one split gave; scores are micro-F1 from 0 to 1."""
+    """What one split gave; scores are micro-F1 from 0 to 1. ``found``: parameters that were "auto"."""
 
     split: int
     val_f1: float | None
@@ -30,6 +30,7 @@ class SplitResult:
     preparation_seconds: float
     train_seconds: float
     epochs: int
+    found: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,7 @@ def evaluate(
                 preparation_seconds=fitted.seconds_["preparation"],
                 train_seconds=fitted.seconds_["training"],
                 epochs=fitted.epochs_,
+                found=fitted.found,
             )
         )
         if progress is not None:

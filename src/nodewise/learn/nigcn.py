@@ -6,8 +6,9 @@ Huang et al., "Node-wise Diffusion for Scalable Graph Learning", WWW 2023.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import KW_ONLY, dataclass, fields
-from typing import Any
+from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -16,10 +17,27 @@ from nodewise.diffusion.diffuse import Diffusion, Params, diffuse, plan_diffusio
 from nodewise.diffusion.length import Convention
 from nodewise.diffusion.plan import ENTRY_BYTES, Engine
 from nodewise.diffusion.walks import Mass
+from nodewise.errors import InputError
 from nodewise.graph import Graph
-from nodewise.learn.classifier import nodes_or_all
+from nodewise.learn.classifier import AUTO, known_labels, nodes_or_all, training_subgraph
 from nodewise.learn.decoupled import DecoupledClassifier
+from nodewise.learn.head import Head
+from nodewise.learn.self_tuning import UNTUNED, Found, Labelled, deepest, find
+from nodewise.learn.trainer import Recipe, Rows, score_of_rows
+from nodewise.learn.trainer import train as train_head
 from nodewise.memory import memory_budget
+
+
+class Network(NamedTuple):
+    """What of the network depends on the graph."""
+
+    layers: int
+    weight_decay: float
+
+
+# Sparse graphs with few labels want more weight decay than dense ones, and now and then a linear network.
+NETWORKS = (Network(2, 0.003), Network(2, 0.001), Network(2, 0.01), Network(1, 0.01))
+CONTEST_ROWS = 4096  # that they learn from when they are compared
 
 
 @dataclass(eq=False, repr=False)
@@ -27,7 +45,10 @@ class NIGCN(DecoupledClassifier):
     """A classifier of nodes that computes rows for the nodes asked about and for no others.
 
     ``omega``, ``rho``, ``tau``, ``epsilon``, ``engine``, ``convention``, ``mass``, ``length``, ``max_hops``,
-    ``first_k``: as in :func:`nodewise.diffuse`. ``engine="auto"`` chooses in ``fit`` and keeps its choice
+    ``first_k``: as in :func:`nodewise.diffuse`. The first four are found in ``fit`` where they are ``"auto"``:
+    ``omega`` and ``rho`` by the loss on ``val`` (without ``val``, on training nodes held back in turn), ``tau`` by
+    where their weight ends; so are ``layers`` and ``weight_decay``, by the score of a few networks on ``val``.
+    ``found_`` and ``network_`` say what they are. ``engine="auto"`` chooses in ``fit`` and keeps its choice
     (``engine_``), so that a node's prediction does not depend on what else is asked. ``hidden``, ``layers``, ``bias``,
     ``dropout``, ``lr``, ``weight_decay``, ``epochs``, ``patience``, ``batch_size``: the network and its training.
     ``feature_norm`` and
@@ -43,11 +64,15 @@ class NIGCN(DecoupledClassifier):
     True
     """
 
-    omega: float = 1.15
-    rho: float = 0.1
-    tau: float = 1.9
-    epsilon: float = 0.01
+    OPEN: ClassVar[tuple[str, ...]] = ("omega", "rho", "tau", "epsilon", "layers", "weight_decay")
+
+    omega: float | str = AUTO
+    rho: float | str = AUTO
+    tau: float | str = AUTO
+    epsilon: float | str = AUTO
     _: KW_ONLY
+    layers: int | str = AUTO  # type: ignore[assignment]
+    weight_decay: float | str = AUTO  # type: ignore[assignment]
     engine: Engine = "auto"
     convention: Convention = "paper"
     mass: Mass = "theta"
@@ -58,10 +83,73 @@ class NIGCN(DecoupledClassifier):
     delta: float = 0.01
     row_norm: str = "l2"
 
+    def _settle(self, graph: Graph, nodes: list[IntArray], inductive: bool, part: AnyArray | None) -> None:
+        self.found_ = None
+        if AUTO not in (self.omega, self.rho, self.tau, self.epsilon):
+            return
+        seen = training_subgraph(graph, nodes[0], part) if inductive else (graph, nodes[0])
+        labels = [self._encoded(known_labels(graph, n, "train")) for n in nodes]
+        train = Labelled(*seen, labels[0])
+        val = Labelled(graph, nodes[1], labels[1]) if len(nodes) > 1 else None
+        norms = (self.feature_norm, self.row_norm)
+        self.found_ = find(train, val, self._open_diffusion(), self._head_of_width, norms, self.seed)
+
+    def _choose_network(self, train: Rows, val: Rows | None) -> None:
+        """Of the networks that are open, the one with the best score on ``val`` after learning from some rows."""
+        options = self._open_networks()
+        self.network_ = options[0]
+        if len(options) == 1 or val is None:
+            return
+        some, few = ((rows[:CONTEST_ROWS], labels[:CONTEST_ROWS]) for rows, labels in (train, val))
+        scores = []
+        for option in options:
+            self.network_ = option
+            head, _ = train_head(self._make_head, some, few, self._recipe(self.seed))
+            scores.append(score_of_rows(head, few))
+        self.network_ = options[scores.index(max(scores))]
+
+    def _open_networks(self) -> list[Network]:
+        """What the layers and the weight decay may be; first what they are where nothing can be compared."""
+        return list(
+            dict.fromkeys(
+                Network(
+                    open_.layers if self.layers == AUTO else int(self.layers),
+                    open_.weight_decay if self.weight_decay == AUTO else float(self.weight_decay),
+                )
+                for open_ in NETWORKS
+            )
+        )
+
+    def _make_head(self) -> Head:
+        return self._head_of_width(self.row_width_)
+
+    def _head_of_width(self, width: int) -> Head:
+        network = getattr(self, "network_", NETWORKS[0])
+        return Head(width, self.classes_.size, self.hidden, network.layers, self.dropout, self.bias)
+
+    def _recipe(self, seed: int) -> Recipe:
+        return replace(super()._recipe(seed), weight_decay=self.network_.weight_decay)
+
+    def _check_params(self) -> None:
+        for name in self.OPEN:
+            value = getattr(self, name)
+            if value != AUTO and (isinstance(value, str) or not isinstance(value, Real)):
+                raise InputError(f"{name}={value!r}: expected a number, or {AUTO!r}")
+        super()._check_params()
+
     def _prepare(self, graph: Graph, nodes: IntArray) -> None:
         self.phases_: dict[str, float] = {}
         self.plan_ = self._planned(graph, nodes).plan
         self.engine_ = self.plan_.engine
+
+    @property
+    def found(self) -> dict[str, Any]:
+        self._check_fitted()
+        everything = {**({} if self.found_ is None else asdict(self.found_)), **self.network_._asdict()}
+        named = {name: value for name, value in everything.items() if self._is_open(name)}
+        diffusion = {name for name in ("omega", "rho") if name in named}
+        extras = {"hops": everything["hops"], "guide": everything["guide"]} if diffusion else {}
+        return {**named, **extras}
 
     def cheapest_engine(self, graph: Graph, nodes: AnyArray | None = None) -> Engine:
         """The engine that ``engine="auto"`` would choose for these nodes, or for all."""
@@ -97,14 +185,25 @@ class NIGCN(DecoupledClassifier):
         """The one asked for, or the one that ``fit`` chose."""
         return getattr(self, "engine_", "auto") if self.engine == "auto" else self.engine
 
-    def _diffusion(self) -> dict[str, Any]:
-        """The parameters that are those of :func:`nodewise.diffuse`, but for the engine."""
+    def _open_diffusion(self) -> dict[str, Any]:
+        """The parameters that are those of :func:`nodewise.diffuse`, but for the engine; some may be ``"auto"``."""
         names = [field.name for field in fields(Params) if field.name not in ("engine", "per_hop")]
         return {name: getattr(self, name) for name in names}
 
+    def _diffusion(self) -> dict[str, Any]:
+        """As :meth:`_open_diffusion`, with what ``fit`` found, or before that with what it starts from."""
+        params = self._open_diffusion()
+        found = getattr(self, "found_", None) or UNTUNED
+        if self.tau == AUTO:
+            params["max_hops"] = deepest(params)
+        return {**params, **{name: value for name, value in asdict(found).items() if params.get(name) == AUTO}}
+
     def _fitted_extras(self) -> dict[str, Any]:
-        return {**super()._fitted_extras(), "engine": self.engine_}
+        found = None if self.found_ is None else asdict(self.found_)
+        return {**super()._fitted_extras(), "engine": self.engine_, "found": found, "network": list(self.network_)}
 
     def _restore_extras(self, fitted: dict[str, Any]) -> None:
         super()._restore_extras(fitted)
         self.engine_ = fitted["engine"]
+        self.network_ = Network(*fitted["network"])
+        self.found_ = None if fitted["found"] is None else Found(**fitted["found"])

@@ -63,7 +63,7 @@ def train(make_head: Callable[[], Head], rows: Rows, val: Rows | None, recipe: R
     with seeded(recipe.seed):
         head = make_head().to(rows[0].device)
         work = min(rows[0].shape[0], size) * sum(weight.numel() for weight in head.parameters())
-        score = None if val is None else partial(_evaluate, head, val)
+        score = None if val is None else partial(score_of_rows, head, val)
         epochs = descend(head, lambda: (loss_of(head(x), y) for x, y in _batches(rows, size)), score, recipe, work)
     return head.eval(), epochs
 
@@ -82,7 +82,7 @@ def descend(
     """
     optimizer = Adam(network.parameters(), recipe.lr, recipe.weight_decay)
     best, best_epoch, kept, epoch = (-1.0, -math.inf), 0, copy.deepcopy(network.state_dict()), 0
-    with _tuned(recipe.threads if work > WORTH_THREADS else 1):
+    with tuned(recipe.threads if work > WORTH_THREADS else 1):
         for epoch in range(1, recipe.epochs + 1):
             network.train()
             for loss in losses():
@@ -105,7 +105,8 @@ def descend(
 
 
 @torch.no_grad()
-def _evaluate(head: Head, rows: Rows) -> Score:
+def score_of_rows(head: Head, rows: Rows) -> Score:
+    """As :func:`score_of`, of what ``head`` makes of rows."""
     parts = [
         (score_of(head(features), labels), labels.shape[0])
         for features, labels in zip(torch.split(rows[0], WINDOW), torch.split(rows[1], WINDOW), strict=True)
@@ -176,7 +177,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 @contextmanager
-def _tuned(threads: int) -> Iterator[None]:
+def tuned(threads: int) -> Iterator[None]:
     """On so many threads, denormals flushed, and back to what was before.
 
     Weight decay shrinks weights into denormal numbers, which the processor handles several times slower.

@@ -1,0 +1,227 @@
+"""omega, rho, tau and epsilon that are found in fit."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from nodewise import NIGCN, Graph, InputError, diffuse, diffusion_lengths, ghd, synthetic
+from nodewise.diffusion.ghd import check_ghd
+from nodewise.diffusion.length import tau_of_length
+from nodewise.errors import NodewiseWarning
+from nodewise.features import Quantized
+from nodewise.learn import hop_weights
+from nodewise.learn.head import Head
+from nodewise.learn.hop_weights import HopWeights, Step, best_step, learn_hop_weights, mixed, projected, worthwhile_hops
+
+TRAIN, VAL, TEST = np.arange(80), np.arange(80, 280), np.arange(280, 1000)
+QUICK = {"epochs": 60, "patience": 30, "epsilon": 0.05}
+
+
+@pytest.fixture(scope="module")
+def graph():
+    """Neighbours say more than a node's own features."""
+    return synthetic.dcsbm(1000, avg_degree=10, classes=4, features=24, homophily=0.8, signal=0.5, seed=2)
+
+
+def bank_of(graph, nodes, hops=8):
+    rows = diffuse(graph, nodes, length=hops, per_hop=True, engine="exact").apply(graph.features)
+    return torch.from_numpy(rows), torch.from_numpy(graph.labels[nodes].astype(np.int64))
+
+
+def shares_at(step, hops=8):
+    shares = ghd(step.omega, step.rho, hops)
+    return shares / shares.sum()
+
+
+def small_head(width):
+    return Head(width, 4, 32, 2, 0.5, True)
+
+
+# ---------------------------------------------------------------------- omega and rho
+
+
+def test_the_validation_loss_reaches_out_and_the_training_loss_falls_to_the_nodes_own_features(graph):
+    train, val = bank_of(graph, TRAIN), bank_of(graph, VAL)
+    start = shares_at(Step(0.0, *hop_weights.START))
+    guided = shares_at(learn_hop_weights(train, val, small_head, "none", 0)[-1])
+    unguided = shares_at(learn_hop_weights(train, train, small_head, "none", 0)[-1])
+    assert guided[0] < start[0] < 0.3
+    assert unguided[0] > 0.7
+
+
+def test_on_edges_that_say_nothing_the_node_itself_counts_most(graph):
+    rng = np.random.default_rng(0)
+    clear = synthetic.dcsbm(1000, avg_degree=10, classes=4, features=24, homophily=0.8, signal=2.0, seed=2)
+    noise = Graph.from_edges(rng.integers(0, 1000, (2, 5000)), 1000, clear.features, clear.labels)
+    at = best_step(learn_hop_weights(bank_of(noise, TRAIN), bank_of(noise, VAL), small_head, "l2", 0))
+    assert shares_at(at)[0] > 0.6
+
+
+@pytest.mark.parametrize("start", [(0.3, 1.0), (1.5, 0.2)])
+def test_where_it_starts_does_not_matter_much(graph, start, monkeypatch):
+    train, val = bank_of(graph, TRAIN), bank_of(graph, VAL)
+    usual = shares_at(learn_hop_weights(train, val, small_head, "l2", 0)[-1])
+    monkeypatch.setattr(hop_weights, "START", start)
+    other = shares_at(learn_hop_weights(train, val, small_head, "l2", 0)[-1])
+    hops = np.arange(9)
+    assert abs(usual @ hops - other @ hops) < 1.0  # the mean hop
+
+
+def test_a_number_that_is_given_stays(graph):
+    train, val = bank_of(graph, TRAIN), bank_of(graph, VAL)
+    for given in ({"omega": 0.7}, {"rho": 1.0}, {"rho": 0.0}, {"omega": 1.4}):
+        path = learn_hop_weights(train, val, small_head, "l2", 0, **given)
+        ((name, value),) = given.items()
+        assert np.allclose([getattr(step, name) for step in path], value, atol=1e-6)
+        for step in path:
+            check_ghd(step.omega, 0.0 if given.get("rho") == 0 else step.rho)  # whose sum exists
+        if given.get("rho") != 0:  # where omega is at its bound from the start
+            assert path[0] != path[-1]._replace(loss=path[0].loss)
+
+
+def test_the_weights_are_those_of_ghd():
+    weights = HopWeights(1.3, 0.4, 7)().detach().numpy()
+    expected = ghd(1.3, 0.4, 6)
+    assert np.allclose(weights, expected / expected.sum(), atol=1e-6)
+
+
+def test_rows_mixed_from_a_bank_are_those_of_the_diffusion(graph):
+    bank, _ = bank_of(graph, TRAIN, 5)
+    rows = mixed(bank, HopWeights(0.9, 0.5, 6)(), "l2").detach().numpy()
+    direct = diffuse(graph, TRAIN, 0.9, 0.5, length=5, engine="exact").apply(graph.features)
+    assert np.allclose(rows, direct / np.linalg.norm(direct, axis=1, keepdims=True), atol=1e-5)
+
+
+def test_the_best_step_is_where_the_losses_around_are_least():
+    losses = [5, 4, 9, 0, 9, 4, 1, 1, 1, 1, 1, 4, 5, 5]  # one lucky low is not it
+    assert best_step([Step(loss, i, 0) for i, loss in enumerate(losses)]).omega == 8
+
+
+def test_hops_are_worth_it_until_a_hundredth_of_the_weight_is_left():
+    assert worthwhile_hops(np.array([0.5, 0.3, 0.195, 0.004, 0.001])) == 2
+    assert worthwhile_hops(np.array([1.0])) == 0
+
+
+# ---------------------------------------------------------------------- features
+
+
+@pytest.mark.parametrize("kind", ["dense", "half", "bytes", "sparse"])
+def test_a_projection_keeps_angles(kind):
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((60, 900)).astype(np.float32) * (rng.random((60, 900)) < 0.1)
+    rows[1::2] += rows[::2]
+    features = {
+        "dense": rows,
+        "half": rows.astype(np.float16),
+        "bytes": Quantized.of(rows),
+        "sparse": sp.csr_matrix(rows),
+    }
+    made = projected(features[kind], "l2", 0)
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    assert made.shape == (60, hop_weights.WIDEST)
+    # an inner product of unit rows has a standard error of at most sqrt(2 / width): five of them
+    assert np.abs(made @ made.T - unit @ unit.T).max() < 5 * math.sqrt(2 / hop_weights.WIDEST)
+
+
+# ---------------------------------------------------------------------- tau
+
+
+@pytest.mark.parametrize("convention", ["paper", "reference"])
+@pytest.mark.parametrize("hops", [1, 4, 9])
+def test_tau_of_a_length_gives_nodes_of_the_mean_degree_that_length(convention, hops):
+    ring = Graph.from_edges(np.array([np.arange(50), (np.arange(50) + 1) % 50]))
+    tau = tau_of_length(ring, hops, convention) * (1 + 1e-9 * (1 if convention == "reference" else -1))
+    assert set(diffusion_lengths(ring, np.arange(50), tau, convention).tolist()) == {hops}
+
+
+def test_a_graph_without_edges_has_a_tau_too():
+    assert tau_of_length(Graph.from_edges(np.zeros((2, 0), int), 4), 3) == 1.0
+
+
+# ---------------------------------------------------------------------- in the estimator
+
+
+def test_fit_finds_the_four_and_says_how(graph):
+    fitted = NIGCN(**{**QUICK, "epsilon": "auto"}).fit(graph, TRAIN, VAL)
+    found = fitted.found_
+    assert found.guide == "validation nodes"
+    assert 0 < found.hops <= hop_weights.DEEPEST
+    assert found.tau == pytest.approx(tau_of_length(graph, found.hops))
+    assert found.epsilon == 0.01
+    used = fitted._diffusion()
+    assert (used["omega"], used["rho"], used["tau"], used["epsilon"]) == (found.omega, found.rho, found.tau, 0.01)
+    named = NIGCN(found.omega, found.rho, found.tau, 0.01, max_hops=16, epochs=60, patience=30)
+    assert np.array_equal(named.set_params(engine=fitted.engine_).represent(graph, TEST), fitted.represent(graph, TEST))
+
+
+def test_it_does_better_than_the_node_alone_and_as_well_as_a_hand_picked_depth(graph):
+    alone = NIGCN(length=0, **QUICK).fit(graph, TRAIN, VAL).score(graph, TEST)
+    picked = NIGCN(1.0, 0.5, 1.0, **QUICK).fit(graph, TRAIN, VAL).score(graph, TEST)
+    auto = NIGCN(**QUICK).fit(graph, TRAIN, VAL).score(graph, TEST)
+    assert auto > alone + 0.1
+    assert auto > picked - 0.03
+
+
+def test_numbers_given_are_left_alone(graph):
+    fitted = NIGCN(1.15, 0.1, 1.9, 0.05, epochs=2).fit(graph, TRAIN, VAL)
+    assert fitted.found_ is None
+    partly = NIGCN(omega=0.8, tau=1.2, epsilon=0.05, epochs=2).fit(graph, TRAIN, VAL)
+    assert (partly.found_.omega, partly.found_.tau) == (0.8, 1.2)
+
+
+def test_without_validation_nodes_training_nodes_are_held_back(graph):
+    found = NIGCN(**QUICK).fit(graph, TRAIN).found_
+    assert found.guide == "training nodes held back, 5 times"
+    shares = ghd(found.omega, found.rho, 16)
+    assert shares[0] / shares.sum() < 0.5  # it did not fall to the node's own features
+
+
+def test_a_class_is_in_every_fold():
+    from nodewise.learn.self_tuning import _folds
+
+    labels = np.repeat([0, 1, 2], [10, 5, 25])
+    folds = _folds(labels, np.random.default_rng(0))
+    counts = np.array([[np.sum(folds[labels == c] == f) for f in range(5)] for c in range(3)])
+    assert counts.tolist() == [[2] * 5, [1] * 5, [5] * 5]
+
+
+def test_too_few_nodes_to_hold_any_back_is_a_guess_that_is_told(graph):
+    with pytest.warns(NodewiseWarning, match="no validation nodes, and too few training nodes"):
+        fitted = NIGCN(epochs=2).fit(graph.replace(labels=np.zeros(1000, np.int64)), [0, 1, 2])
+    assert fitted.found_.guide == "nothing"
+
+
+def test_inductive_search_never_sees_the_rest_of_the_graph(graph):
+    rng = np.random.default_rng(3)
+    part = np.arange(300)
+    source = np.repeat(np.arange(1000), np.diff(graph.indptr))
+    inside = (source < 300) & (graph.indices < 300)
+    extra = np.stack([rng.integers(300, 1000, 3000), rng.integers(0, 1000, 3000)])
+    edges = np.concatenate([np.stack([source, graph.indices.astype(np.int64)])[:, inside], extra], axis=1)
+    rewired = Graph.from_edges(edges, 1000, graph.features, graph.labels)
+    kept = Graph.from_edges(edges[:, : inside.sum()], 1000, graph.features, graph.labels)
+    first, second = (NIGCN(**QUICK).fit(g, TRAIN, inductive=True, part=part).found_ for g in (kept, rewired))
+    assert (first.omega, first.rho) == (second.omega, second.rho)
+
+
+def test_what_was_found_is_saved(graph, tmp_path):
+    fitted = NIGCN(**QUICK).fit(graph, TRAIN, VAL)
+    fitted.save(tmp_path / "model")
+    again = NIGCN.load(tmp_path / "model")
+    assert again.found_ == fitted.found_
+    assert again.network_ == fitted.network_
+    assert np.array_equal(again.predict_proba(graph, TEST), fitted.predict_proba(graph, TEST))
+
+
+def test_several_labels_a_node_are_found_for_too(graph):
+    several = graph.replace(labels=np.stack([graph.labels == c for c in range(4)], 1).astype(np.int8))
+    assert NIGCN(**QUICK).fit(several, TRAIN, VAL).found_.hops > 0
+
+
+@pytest.mark.parametrize("name", ["omega", "rho", "tau", "epsilon", "layers", "weight_decay"])
+def test_a_word_that_is_not_auto_is_refused(graph, name):
+    with pytest.raises(InputError, match=f"{name}='best': expected a number, or 'auto'"):
+        NIGCN(**{name: "best"}).fit(graph, TRAIN, VAL)
