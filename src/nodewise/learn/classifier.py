@@ -278,14 +278,20 @@ class NodeClassifier(BaseEstimator):  # type: ignore[misc]
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit first")
 
 
-def training_subgraph(graph: Graph, train: IntArray, part: AnyArray | None) -> tuple[Graph, IntArray]:
-    """What inductive training sees: the subgraph of the training part, and the training nodes in it."""
+def training_part(graph: Graph, train: IntArray, part: AnyArray | None) -> IntArray:
+    """The nodes that inductive training sees: ``part``, or the official ones, or the training nodes alone."""
     if part is None:
         official = graph.splits.get("train", train)
         part = official if np.isin(train, official).all() else train
-    inside = np.unique(checked_nodes(part, graph.num_nodes, "part"))
+    inside: IntArray = np.unique(checked_nodes(part, graph.num_nodes, "part"))
     if inside.size == 0:
         raise InputError("part: no node; expected the nodes of the training part, the training nodes among them")
+    return inside
+
+
+def training_subgraph(graph: Graph, train: IntArray, part: AnyArray | None) -> tuple[Graph, IntArray]:
+    """What inductive training sees: the subgraph of the training part, and the training nodes in it."""
+    inside = training_part(graph, train, part)
     position = np.searchsorted(inside, train)
     outside = (position == inside.size) | (inside[np.minimum(position, inside.size - 1)] != train)
     if outside.any():

@@ -6,10 +6,10 @@ A method says how a node's row is made (``_represent``); training on rows and pr
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import torch
@@ -29,11 +29,18 @@ from nodewise.learn.classifier import (
 from nodewise.learn.head import Head
 from nodewise.learn.metrics import micro_f1
 from nodewise.learn.rows import new_rows
-from nodewise.learn.trainer import Rows, choose_device, train
+from nodewise.learn.trainer import ExtraLoss, Rows, choose_device, train
 from nodewise.memory import memory_budget
 
 PREDICT_BYTES = 1 << 28  # representations held at a time while predicting
 HEADS_APART = 1_000_003  # between the seeds of a model's heads, so that models of nearby seeds share none
+
+
+class Free(NamedTuple):
+    """Rows without labels to learn from: of unlabelled nodes, and draws of training and unlabelled nodes together."""
+
+    rows: torch.Tensor
+    draws: list[torch.Tensor]
 
 
 RowMaker: TypeAlias = Callable[[Any, Graph, IntArray], FloatArray]
@@ -58,8 +65,20 @@ class DecoupledClassifier(NodeClassifier):
     def _settle(self, graph: Graph, nodes: list[IntArray], inductive: bool, part: AnyArray | None) -> None:
         """Called first in ``fit``, with the nodes to learn from (training, perhaps validation): find what is open."""
 
+    def _unlabelled(self, graph: Graph, nodes: list[IntArray], inductive: bool, part: AnyArray | None) -> IntArray:
+        """Nodes whose labels are not known and that learning asks about too."""
+        return np.zeros(0, np.int64)
+
+    def _draws(self, graph: Graph, nodes: IntArray) -> list[FloatArray]:
+        """Other rows of the same nodes, the training nodes first, for learning to agree on."""
+        return []
+
     def _choose_network(self, train: Rows, val: Rows | None) -> None:
         """Called before training, with the rows and labels to learn from: choose what of the network is open."""
+
+    def _teach(self, train: Rows, val: Rows | None, free: Free) -> None:
+        """Make the networks learn; sets ``networks_`` and ``epochs_``."""
+        self.networks_, self.epochs_ = self._trained_heads(train, val)
 
     def _prepare(self, graph: Graph, nodes: IntArray) -> None:
         """Called once in ``fit``, with all nodes that it will ask about."""
@@ -131,9 +150,16 @@ class DecoupledClassifier(NodeClassifier):
     def fit_rows(self, graph: Graph, nodes: list[IntArray], rows: list[FloatArray]) -> Self:
         """Train the head on rows that :meth:`represent_parts` made, for training and perhaps validation nodes."""
         self._learn_classes(graph, nodes[0])
-        return self._fit_rows(graph, nodes, rows)
+        return self._fit_rows(graph, nodes, rows, rows[0][:0], [])
 
-    def _fit_rows(self, graph: Graph, nodes: list[IntArray], rows: list[FloatArray]) -> Self:
+    def _fit_rows(
+        self,
+        graph: Graph,
+        nodes: list[IntArray],
+        rows: list[FloatArray],
+        unlabelled: FloatArray,
+        draws: list[FloatArray],
+    ) -> Self:
         started = time.perf_counter()
         self.row_width_ = rows[0].shape[1]
         device = choose_device(self.device)
@@ -143,12 +169,8 @@ class DecoupledClassifier(NodeClassifier):
         ]
         val = pairs[1] if len(pairs) > 1 else None
         self._choose_network(pairs[0], val)
-        trained = [
-            train(self._make_head, pairs[0], val, self._recipe(self.seed + head * HEADS_APART))
-            for head in range(self.heads)
-        ]
-        self.networks_ = torch.nn.ModuleList([network for network, _ in trained])
-        self.epochs_ = sum(epochs for _, epochs in trained)
+        free = Free(torch.from_numpy(unlabelled).to(device), [torch.from_numpy(draw).to(device) for draw in draws])
+        self._teach(pairs[0], val, free)
         self.val_f1_ = None
         if val is not None:
             predicted = self.labels_of_proba(self.proba_of_rows(rows[1]))
@@ -156,13 +178,27 @@ class DecoupledClassifier(NodeClassifier):
         self.seconds_["training"] = time.perf_counter() - started
         return self
 
+    def _trained_heads(
+        self, rows: Rows, val: Rows | None, extra: Sequence[Callable[[int], ExtraLoss]] = ()
+    ) -> tuple[torch.nn.ModuleList, int]:
+        """So many as ``heads`` says, each from a start of its own, and the epochs that took.
+
+        ``extra``: makers of losses to add, which take a seed.
+        """
+        seeds = [self.seed + head * HEADS_APART for head in range(self.heads)]
+        trained = [
+            train(self._make_head, rows, val, self._recipe(seed), [make(seed) for make in extra]) for seed in seeds
+        ]
+        return torch.nn.ModuleList([network for network, _ in trained]), sum(epochs for _, epochs in trained)
+
     def proba_of_rows(self, rows: FloatArray) -> FloatArray:
         """Probabilities for rows already made."""
         device = next(self.networks_.parameters()).device
-        with torch.no_grad():
-            there = torch.from_numpy(rows).to(device)
-            proba = torch.stack([self._squash(network(there)) for network in self.networks_]).mean(0)
-        return np.asarray(proba.cpu().numpy())
+        return np.asarray(self._joint_proba(self.networks_, torch.from_numpy(rows).to(device)).cpu().numpy())
+
+    @torch.no_grad()
+    def _joint_proba(self, networks: torch.nn.ModuleList, rows: torch.Tensor) -> torch.Tensor:
+        return torch.stack([self._squash(network(rows)) for network in networks]).mean(0)
 
     # ------------------------------------------------------------------ the estimator
 
@@ -172,9 +208,12 @@ class DecoupledClassifier(NodeClassifier):
         self._learn_classes(graph, nodes[0])
         started = time.perf_counter()
         self._settle(graph, nodes, inductive, part)
+        learning = np.concatenate([nodes[0], self._unlabelled(graph, nodes, inductive, part)])
+        draws = self._draws(*(training_subgraph(graph, learning, part) if inductive else (graph, learning)))
         settling = time.perf_counter() - started
-        rows = self.represent_parts(graph, [*nodes, asked], inductive=inductive, part=part, **how)
-        self._fit_rows(graph, nodes, rows[:-1])
+        rows = self.represent_parts(graph, [learning, *nodes[1:], asked], inductive=inductive, part=part, **how)
+        labelled, unlabelled = np.split(rows[0], [nodes[0].size])
+        self._fit_rows(graph, nodes, [labelled, *rows[1:-1]], unlabelled, draws)
         self.seconds_["preparation"] += settling
         return self.proba_of_rows(rows[-1])
 

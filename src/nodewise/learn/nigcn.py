@@ -6,11 +6,14 @@ Huang et al., "Node-wise Diffusion for Scalable Graph Learning", WWW 2023.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import torch
 
 from nodewise._typing import AnyArray, FloatArray, IntArray
 from nodewise.diffusion.diffuse import Diffusion, Params, diffuse, plan_diffusion
@@ -19,11 +22,21 @@ from nodewise.diffusion.plan import ENTRY_BYTES, Engine
 from nodewise.diffusion.walks import Mass
 from nodewise.errors import InputError
 from nodewise.graph import Graph
-from nodewise.learn.classifier import AUTO, known_labels, nodes_or_all, training_subgraph
-from nodewise.learn.decoupled import DecoupledClassifier
+from nodewise.learn.classifier import (
+    AUTO,
+    check_whole,
+    known_labels,
+    nodes_or_all,
+    training_part,
+    training_subgraph,
+)
+from nodewise.learn.consistency import Consistency
+from nodewise.learn.decoupled import DecoupledClassifier, Free
 from nodewise.learn.head import Head
+from nodewise.learn.recipes import RECIPES, RecipeName
+from nodewise.learn.self_training import PseudoLabels, confident
 from nodewise.learn.self_tuning import UNTUNED, Found, Labelled, deepest, find
-from nodewise.learn.trainer import Recipe, Rows, score_of_rows
+from nodewise.learn.trainer import ExtraLoss, Recipe, Rows, Score, score_of, score_of_rows
 from nodewise.learn.trainer import train as train_head
 from nodewise.memory import memory_budget
 
@@ -38,6 +51,7 @@ class Network(NamedTuple):
 # Sparse graphs with few labels want more weight decay than dense ones, and now and then a linear network.
 NETWORKS = (Network(2, 0.003), Network(2, 0.001), Network(2, 0.01), Network(1, 0.01))
 CONTEST_ROWS = 4096  # that they learn from when they are compared
+DRAWS, DRAW_EPSILON = 6, 0.05  # of walks that consistency compares
 
 
 @dataclass(eq=False, repr=False)
@@ -82,6 +96,10 @@ class NIGCN(DecoupledClassifier):
     eta: float = 2.0
     delta: float = 0.01
     row_norm: str = "l2"
+    recipe: RecipeName = "paper"
+    consistency: float | None = None
+    self_training: int | None = None
+    unlabelled: int = 2048
 
     def _settle(self, graph: Graph, nodes: list[IntArray], inductive: bool, part: AnyArray | None) -> None:
         self.found_ = None
@@ -136,6 +154,72 @@ class NIGCN(DecoupledClassifier):
             if value != AUTO and (isinstance(value, str) or not isinstance(value, Real)):
                 raise InputError(f"{name}={value!r}: expected a number, or {AUTO!r}")
         super()._check_params()
+        if self.recipe not in RECIPES:
+            raise InputError(f"recipe={self.recipe!r}: expected one of {', '.join(map(repr, RECIPES))}")
+        if not self._part("consistency") >= 0:
+            raise InputError(f"consistency={self.consistency}: expected a number of at least 0")
+        check_whole("self_training", self._part("self_training"), 0)
+        check_whole("unlabelled", self.unlabelled, 0)
+
+    # ------------------------------------------------------------------ beyond the paper
+
+    def _part(self, name: str) -> Any:
+        """An option of its own, or what the recipe says."""
+        given = getattr(self, name)
+        return getattr(RECIPES[self.recipe], name) if given is None else given
+
+    def _unlabelled(self, graph: Graph, nodes: list[IntArray], inductive: bool, part: AnyArray | None) -> IntArray:
+        if not (self._part("consistency") or self._part("self_training")):
+            return super()._unlabelled(graph, nodes, inductive, part)
+        inside = training_part(graph, nodes[0], part) if inductive else np.arange(graph.num_nodes)
+        rng = np.random.default_rng(self.seed)
+        most = self.unlabelled + sum(n.size for n in nodes)  # so that enough are left without the known ones
+        some = rng.choice(inside, min(most, inside.size), replace=False)
+        return np.setdiff1d(some, np.concatenate(nodes))[: self.unlabelled]
+
+    def _draws(self, graph: Graph, nodes: IntArray) -> list[FloatArray]:
+        if not self._part("consistency"):
+            return []
+        how = {**self._diffusion(), "engine": "walks", "mass": "walks", "epsilon": DRAW_EPSILON, "first_k": False}
+        seeds = (self.seed + 1 + draw for draw in range(DRAWS))
+        draws = (diffuse(graph, nodes, **{**how, "seed": seed}) for seed in seeds)
+        return [self.finish_rows(drawn.apply(graph.features, self.feature_norm)) for drawn in draws]
+
+    def _teach(self, train: Rows, val: Rows | None, free: Free) -> None:
+        """The paper's training, then what the recipe adds, each step kept if the validation nodes get better by it."""
+        extra: list[Callable[[int], ExtraLoss]] = []
+        networks, self.epochs_ = self._trained_heads(train, val)
+        best = self._score_of(networks, val)
+        self.kept_: list[str] = []
+
+        def try_with(name: str, *more: Callable[[int], ExtraLoss]) -> bool:
+            nonlocal networks, best
+            others, epochs = self._trained_heads(train, val, [*extra, *more])
+            self.epochs_ += epochs
+            score = self._score_of(others, val)
+            if better := score >= best:
+                networks, best = others, score
+                self.kept_.append(name)
+            return better
+
+        if free.draws:
+            agree = partial(Consistency, free.draws, train[1], self._part("consistency"))
+            if try_with("consistency", agree):
+                extra.append(agree)
+        for stage in range(self._part("self_training") if free.rows.shape[0] and not self.multilabel_ else 0):
+            places, labels = confident(self._joint_proba(networks, free.rows))
+            if not try_with(f"self-training {stage + 1}", partial(PseudoLabels, free.rows[places], labels)):
+                break
+        self.networks_ = networks
+
+    def _score_of(self, networks: torch.nn.ModuleList, val: Rows | None) -> Score:
+        """Of the networks together; without validation nodes all are equal."""
+        if val is None:
+            return 0.0, 0.0
+        proba = self._joint_proba(networks, val[0]).clamp(1e-7, 1 - 1e-7)
+        return score_of(torch.logit(proba) if self.multilabel_ else proba.log(), val[1])
+
+    # ------------------------------------------------------------------ rows
 
     def _prepare(self, graph: Graph, nodes: IntArray) -> None:
         self.phases_: dict[str, float] = {}

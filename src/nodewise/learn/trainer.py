@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -43,6 +43,7 @@ class Recipe:
 
 Rows = tuple[torch.Tensor, torch.Tensor]
 Score = tuple[float, float]
+ExtraLoss = Callable[[Head], torch.Tensor]
 
 
 def choose_device(device: str) -> torch.device:
@@ -54,17 +55,24 @@ def choose_device(device: str) -> torch.device:
     return torch.device("cuda" if device != "cpu" and torch.cuda.is_available() else "cpu")
 
 
-def train(make_head: Callable[[], Head], rows: Rows, val: Rows | None, recipe: Recipe) -> tuple[Head, int]:
+def train(
+    make_head: Callable[[], Head], rows: Rows, val: Rows | None, recipe: Recipe, extra: Sequence[ExtraLoss] = ()
+) -> tuple[Head, int]:
     """A head trained on ``rows``, and the epochs that took.
 
-    Labels are class numbers, or a 0/1 matrix for several labels a row.
+    Labels are class numbers, or a 0/1 matrix for several labels a row. ``extra``: losses added to that of each step.
     """
     size = recipe.batch_size or LARGE
     with seeded(recipe.seed):
         head = make_head().to(rows[0].device)
         work = min(rows[0].shape[0], size) * sum(weight.numel() for weight in head.parameters())
         score = None if val is None else partial(score_of_rows, head, val)
-        epochs = descend(head, lambda: (loss_of(head(x), y) for x, y in _batches(rows, size)), score, recipe, work)
+
+        def losses() -> Iterator[torch.Tensor]:
+            for features, labels in _batches(rows, size):
+                yield sum((more(head) for more in extra), loss_of(head(features), labels))
+
+        epochs = descend(head, losses, score, recipe, work)
     return head.eval(), epochs
 
 

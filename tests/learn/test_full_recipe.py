@@ -1,0 +1,136 @@
+"""What recipe="full" adds, part by part."""
+
+import numpy as np
+import pytest
+import torch
+
+from nodewise import NIGCN, InputError, synthetic
+from nodewise.learn.consistency import CONFIDENT, TEMPERATURE, Consistency, disagreement
+from nodewise.learn.head import Head
+from nodewise.learn.self_training import PseudoLabels, confident
+from nodewise.learn.trainer import loss_of
+
+TRAIN, VAL, TEST = np.arange(20), np.arange(20, 120), np.arange(120, 800)
+QUICK = {"epsilon": 0.05, "epochs": 60, "patience": 30, "engine": "exact", "layers": 2, "weight_decay": 1e-3}
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return synthetic.dcsbm(800, avg_degree=6, classes=4, features=24, homophily=0.7, signal=0.6, seed=2)
+
+
+@pytest.fixture(scope="module")
+def full(graph):
+    return NIGCN(**QUICK, recipe="full").fit(graph, TRAIN, VAL)
+
+
+# ---------------------------------------------------------------------- consistency
+
+
+def test_disagreement_is_the_distance_from_the_sharpened_average():
+    rng = np.random.default_rng(0)
+    outs = rng.normal(0, 3, (2, 5, 3))
+    proba = np.exp(outs) / np.exp(outs).sum(-1, keepdims=True)
+    expected = 0.0
+    for node in range(5):
+        average = proba[:, node].mean(0)
+        if average.max() > CONFIDENT:
+            sharp = average ** (1 / TEMPERATURE) / np.sum(average ** (1 / TEMPERATURE))
+            expected += np.sum((proba[:, node] - sharp) ** 2)
+    assert expected > 0
+    assert disagreement(torch.from_numpy(outs), False).item() == pytest.approx(expected / 10)
+
+
+def test_draws_that_agree_and_are_sure_cost_nothing():
+    outs = torch.tensor([[[30.0, 0.0], [0.0, 30.0]]] * 2)
+    assert disagreement(outs, False).item() == pytest.approx(0, abs=1e-9)
+    assert disagreement(torch.tensor([[[30.0, -30.0]]] * 2), True).item() == pytest.approx(0, abs=1e-9)
+
+
+def test_a_target_teaches_and_does_not_learn():
+    outs = torch.tensor([[[2.0, 0.0]], [[1.5, 0.0]]], requires_grad=True)
+    disagreement(outs, False).backward()
+    assert outs.grad[0, 0, 0] < 0  # each draw moves towards the sharper average
+    assert outs.grad[1, 0, 0] < outs.grad[0, 0, 0]
+
+
+def test_the_loss_of_known_labels_is_that_of_two_draws():
+    torch.manual_seed(0)
+    head, labels = Head(6, 3, 8, 2, 0.0, True), torch.tensor([0, 1, 2])
+    draws = [torch.randn(3, 6) for _ in range(2)]  # training nodes alone: nothing to agree on
+    expected = (loss_of(head(draws[0]), labels) + loss_of(head(draws[1]), labels)) / 2
+    assert Consistency([*draws, *[torch.cat([d, d]) for d in draws]][2:], labels, 0.0, 0)(head).item() == pytest.approx(
+        expected.item(), abs=1e-6
+    )
+
+
+# ---------------------------------------------------------------------- self-training
+
+
+def test_of_every_class_the_surest_are_taken():
+    proba = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.3, 0.7], [0.45, 0.55]])
+    places, labels = confident(proba, 0.5)
+    assert places.tolist() == [0, 1, 3]
+    assert labels.tolist() == [0, 0, 1]
+
+
+def test_pseudo_labels_cost_what_labels_cost():
+    torch.manual_seed(0)
+    head, rows, labels = Head(6, 3, 8, 2, 0.0, True), torch.randn(9, 6), torch.randint(0, 3, (9,))
+    assert PseudoLabels(rows, labels, 0)(head).item() == pytest.approx(loss_of(head(rows), labels).item(), abs=1e-6)
+
+
+# ---------------------------------------------------------------------- in the estimator
+
+
+def test_each_part_is_off_in_the_papers_recipe(graph):
+    paper = NIGCN(**QUICK).fit(graph, TRAIN, VAL)
+    off = NIGCN(**QUICK, recipe="full", consistency=0.0, self_training=0).fit(graph, TRAIN, VAL)
+    assert paper.kept_ == off.kept_ == []
+    assert np.array_equal(paper.predict_proba(graph, TEST), off.predict_proba(graph, TEST))
+
+
+def test_the_validation_score_never_falls(graph, full):
+    paper = NIGCN(**QUICK).fit(graph, TRAIN, VAL)
+    assert full.val_f1_ >= paper.val_f1_
+    assert full.epochs_ > paper.epochs_
+
+
+@pytest.mark.parametrize("part", [{"consistency": 5.0}, {"self_training": 1}])
+def test_a_part_alone_can_be_had(graph, part):
+    fitted = NIGCN(**QUICK, **part).fit(graph, TRAIN)  # without validation nodes every step is kept
+    assert len(fitted.kept_) == 1
+    assert fitted.score(graph, TEST) > 0.35  # of four classes
+
+
+def test_unlabelled_nodes_teach(graph):
+    """Their labels are hidden from the model, so what helps is their rows."""
+    hidden = np.where(np.isin(np.arange(800), [*TRAIN, *VAL]), graph.labels, -1)
+    blind = graph.replace(labels=hidden)
+    fitted = NIGCN(**QUICK, recipe="full").fit(blind, TRAIN, VAL)
+    seeing = NIGCN(**QUICK, recipe="full").fit(graph, TRAIN, VAL)
+    assert np.array_equal(fitted.predict_proba(blind, TEST), seeing.predict_proba(graph, TEST))
+
+
+def test_inductive_training_takes_unlabelled_nodes_from_its_part_alone(graph):
+    part = np.arange(300)
+    model = NIGCN(**QUICK, recipe="full")
+    chosen = model._unlabelled(graph, [TRAIN, VAL], True, part)
+    assert chosen.max() < 300
+    assert np.intersect1d(chosen, np.concatenate([TRAIN, VAL])).size == 0
+    model.fit(graph, TRAIN, VAL, inductive=True, part=part)
+
+
+def test_a_saved_model_predicts_the_same(graph, full, tmp_path):
+    full.save(tmp_path / "model")
+    assert np.array_equal(NIGCN.load(tmp_path / "model").predict_proba(graph, TEST), full.predict_proba(graph, TEST))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"recipe": "best"}, {"consistency": -1.0}, {"self_training": -1}, {"self_training": 1.5}, {"unlabelled": -3}],
+)
+def test_a_part_that_cannot_be_is_refused(graph, wrong):
+    (name,) = wrong
+    with pytest.raises(InputError, match=f"{name}="):
+        NIGCN(**wrong).fit(graph, TRAIN, VAL)
