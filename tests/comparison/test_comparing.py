@@ -176,6 +176,16 @@ def test_an_interrupt_ends_the_worker_and_leaves_a_folder_to_go_on_with(again):
     assert again().row("NIGCN").complete
 
 
+def test_a_second_comparison_in_the_same_folder_is_refused_while_the_first_is_under_way(again):
+    def second(_):
+        with pytest.raises(InputError, match="another comparison is under way in this folder"):
+            again()
+
+    done = again(without=["NIGCN/split-001.json"], progress=in_worker(second))
+    assert done.row("NIGCN").complete
+    assert again().row("NIGCN").complete  # and let in when it is over
+
+
 def test_a_worker_ends_when_nobody_waits_for_it(place, tmp_path):
     task = Task(str(tmp_path), "no such source", None, "SGC", {}, 1, False, [0])
     command = [sys.executable, "-m", "nodewise.comparison.worker"]

@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -61,17 +61,34 @@ class Stored:
     split: FinishedSplit
 
 
-def begin(folder: Folder, identity: Mapping[str, Any], splits: Sequence[Split]) -> None:
-    """Make the folder, or check that the one that is there belongs to the same comparison."""
+@contextlib.contextmanager
+def held(folder: Folder, identity: Mapping[str, Any], splits: Sequence[Split]) -> Iterator[None]:
+    """Make the folder, or check that the one that is there belongs to the same comparison, and keep others out."""
     if folder.arguments.is_file():
         _check_same(folder, identity)
     else:
         _check_empty(folder.path)
         write_json(folder.arguments, {"format": FORMAT, "format_version": FORMAT_VERSION, "identity": identity})
-    write_splits(folder.splits, splits)
-    for partial in folder.path.glob("**/.*.partial-*"):  # left by a worker that was killed as it wrote
-        with contextlib.suppress(OSError):
-            partial.unlink()
+    with folder.arguments.open("rb") as stream:
+        _lock(stream, folder.path)
+        write_splits(folder.splits, splits)
+        for partial in folder.path.glob("**/.*.partial-*"):  # left by a worker that was killed as it wrote
+            with contextlib.suppress(OSError):
+                partial.unlink()
+        yield
+
+
+def _lock(stream: BinaryIO, path: Path) -> None:
+    """For this process alone, until the file is closed or the process ends, however it ends."""
+    with contextlib.suppress(ImportError):  # no such locks on Windows
+        import fcntl
+
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                f"{path}: another comparison is under way in this folder; wait until it ends, or choose another folder"
+            ) from None
 
 
 def write_json(path: Path, value: Any) -> None:

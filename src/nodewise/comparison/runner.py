@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from nodewise import baselines
 from nodewise.comparison import picture
-from nodewise.comparison.folder import Folder, begin, digest_of_splits, read_results, write_json, write_text
+from nodewise.comparison.folder import Folder, digest_of_splits, held, read_results, write_json, write_text
 from nodewise.comparison.machine import describe_machine
 from nodewise.comparison.process import Ending, run_worker
 from nodewise.comparison.results import Comparison, MethodRow
@@ -81,19 +81,19 @@ def compare(
     }
     dataset, facts = graph.name, describe_graph(graph)
     del graph  # the workers open it themselves, and need the memory
-    begin(place, identity, splits)
-    for name in names:  # what is to be refused is refused before the work begins
-        read_results(place, name, len(splits), chosen[name])
-    rows = [
-        _row(place, name, len(splits), chosen[name], where, cores, inductive, budget, progress or (lambda _: None))
-        for name in names
-    ]
-    made = Comparison(
-        dataset=dataset, source=source, graph=facts, splits=len(splits), split_source=split_source,
-        inductive=inductive, budget=budget, seed=seed, threads=cores, machine=describe_machine(),
-        versions=versions(), rows=rows,
-    )  # fmt: skip
-    _write(place, made)
+    with held(place, identity, splits):
+        for name in names:  # what is to be refused is refused before the work begins
+            read_results(place, name, len(splits), chosen[name])
+        rows = [
+            _row(place, name, len(splits), chosen[name], where, cores, inductive, budget, progress or (lambda _: None))
+            for name in names
+        ]
+        made = Comparison(
+            dataset=dataset, source=source, graph=facts, splits=len(splits), split_source=split_source,
+            inductive=inductive, budget=budget, seed=seed, threads=cores, machine=describe_machine(),
+            versions=versions(), rows=rows,
+        )  # fmt: skip
+        _write(place, made)
     return made
 
 
