@@ -188,7 +188,7 @@ def _preset(name: str | None) -> dict[str, Any]:
 
 
 def _show(result: Evaluation, loading: float) -> None:
-    columns = ("split", "val F1 %", "test F1 %", "diffusion s", "training s", "epochs")
+    columns = ("split", "val F1 %", "test F1 %", "preparation s", "training s", "epochs")
     rows = [
         (
             str(s.split),
@@ -205,8 +205,8 @@ def _show(result: Evaluation, loading: float) -> None:
     if found := result.splits[-1].found:
         which = "" if len(result.splits) == 1 else f" (split {result.splits[-1].split})"
         typer.echo("found" + which + ": " + ", ".join(f"{name} {_short(value)}" for name, value in found.items()))
-    diffusion, training = (sum(getattr(s, f"{p}_seconds") for s in result.splits) for p in ("preparation", "train"))
-    typer.echo(f"loading {loading:.2f} s, diffusion {diffusion:.2f} s, training {training:.2f} s")
+    preparation, training = (sum(getattr(s, f"{p}_seconds") for s in result.splits) for p in ("preparation", "train"))
+    typer.echo(f"loading {loading:.2f} s, preparation {preparation:.2f} s, training {training:.2f} s")
 
 
 def _short(value: float | str) -> str:

@@ -32,12 +32,13 @@ presets: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "coauthor-cs": {**_SHORT, "feature_norm": "l1"},
         "coauthor-physics": _SHORT,
         "arxiv-standin": {
-            "omega": 0.9,
-            "rho": 1.0,
-            "tau": 1.0,
-            "epsilon": 0.02,
-            "layers": 2,
-            "weight_decay": 0.005,
+            **_SHORT,
+            "feature_norm": "l1",
+            "layers": 1,
+            "bias": False,
+            "weight_decay": 0.01,
+            "dropout": 0.4,
+            "lr": 0.03,
         },
     }
 )
