@@ -7,22 +7,24 @@ import itertools
 import torch
 from torch import nn
 
+from nodewise.learn.dropout import dropout
+
 
 class Head(nn.Module):
     """``layers`` linear layers, ``hidden`` wide; a layer that keeps its width adds its input (a residual)."""
 
     def __init__(
-        self, num_features: int, num_outputs: int, hidden: int, layers: int, dropout: float, bias: bool
+        self, num_features: int, num_outputs: int, hidden: int, layers: int, share: float, bias: bool
     ) -> None:
         super().__init__()
         widths = [num_features, *[hidden] * (layers - 1), num_outputs]
         self.linear = nn.ModuleList(nn.Linear(a, b, bias=bias) for a, b in itertools.pairwise(widths))
-        self.dropout = dropout
+        self.dropout = share
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         last = len(self.linear) - 1
         for i, linear in enumerate(self.linear):
-            rows = nn.functional.dropout(rows, self.dropout, self.training)
+            rows = dropout(rows, self.dropout) if self.training else rows
             out: torch.Tensor = linear(rows)
             if i < last:
                 out = torch.relu(out + rows if out.shape == rows.shape else out)
