@@ -68,6 +68,8 @@ def run(store: Path, labelled: int, memory: str | None) -> dict[str, Any]:
         lr=0.05,
         dropout=0.1,
         layers=2,
+        bias=True,
+        feature_norm="none",
         weight_decay=0.0,
         epochs=EPOCHS,
         patience=EPOCHS,

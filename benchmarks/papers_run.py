@@ -33,6 +33,8 @@ PARAMS: dict[str, Any] = {
     "lr": 0.01,
     "dropout": 0.1,
     "layers": 2,
+    "bias": True,
+    "feature_norm": "none",
     "weight_decay": 5e-4,
 }
 SAMPLE_SECONDS = 0.05

@@ -11,7 +11,15 @@ from nodewise.learn.self_training import PseudoLabels, confident
 from nodewise.learn.trainer import loss_of
 
 TRAIN, VAL, TEST = np.arange(20), np.arange(20, 120), np.arange(120, 800)
-QUICK = {"epsilon": 0.05, "epochs": 60, "patience": 30, "engine": "exact", "layers": 2, "weight_decay": 1e-3}
+QUICK = {
+    "epsilon": 0.05,
+    "epochs": 60,
+    "patience": 30,
+    "engine": "exact",
+    "layers": 2,
+    "bias": True,
+    "weight_decay": 1e-3,
+}
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from nodewise.splits import random_splits, read_split_file
 
 TRAIN, VAL, TEST = np.arange(60), np.arange(60, 160), np.arange(160, 600)
 FAST = {"epochs": 200, "patience": 30, "epsilon": 0.05}
-FIXED = {**FAST, "omega": 1.15, "rho": 0.1, "tau": 1.9, "layers": 2, "weight_decay": 5e-3}
+FIXED = {**FAST, "omega": 1.15, "rho": 0.1, "tau": 1.9, "layers": 2, "bias": True, "weight_decay": 5e-3}
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from nodewise.learn.evaluate import Evaluation
     from nodewise.splits import Split
 
-_DIFFUSION, _NETWORK = "Diffusion", "Network"
+_DIFFUSION, _NETWORK, _RECIPE = "Diffusion", "Network", "Beyond the paper"
 _AUTO = "(default: auto)"
 
 
@@ -76,7 +76,7 @@ def train(
         bool | None, _option(_DIFFUSION, "Stop at 1/epsilon^2 neighbours, or do not.", "--first-k/--no-first-k")
     ] = None,
     hidden: Annotated[int | None, _option(_NETWORK, "Width of hidden layers.")] = None,
-    bias: Annotated[bool | None, _option(_NETWORK, "Whether layers have a bias.", "--bias/--no-bias")] = None,
+    bias: Annotated[bool | None, _option(_NETWORK, f"Whether layers have a bias. {_AUTO}", "--bias/--no-bias")] = None,
     heads: Annotated[int | None, _option(_NETWORK, "Networks whose probabilities are averaged.")] = None,
     layers: Annotated[str | None, _option(_NETWORK, f"Number of linear layers. {_AUTO}")] = None,
     dropout: Annotated[float | None, _option(_NETWORK, "Dropout before each layer.")] = None,
@@ -89,6 +89,16 @@ def train(
     batch_size: Annotated[int | None, _option(_NETWORK, "Rows a step. (default: all, of many 16384)")] = None,
     feature_norm: Annotated[str | None, _option(_NETWORK, "Scale features first: none, l1 or l2.")] = None,
     row_norm: Annotated[str | None, _option(_NETWORK, "Scale diffused rows: none, l1 or l2.")] = None,
+    recipe: Annotated[
+        str | None, _option(_RECIPE, "paper, or full: all of the following, where validation gains. (default: paper)")
+    ] = None,
+    consistency: Annotated[
+        float | None, _option(_RECIPE, "Weight of agreement between draws of walks of unlabelled nodes; 0: off.")
+    ] = None,
+    self_training: Annotated[
+        int | None, _option(_RECIPE, "Most rounds of learning from the surest predictions; 0: off.")
+    ] = None,
+    unlabelled: Annotated[int | None, _option(_RECIPE, "Most unlabelled nodes that teach. (default: 2048)")] = None,
     device: Annotated[str | None, _option(_NETWORK, "cpu, cuda or auto.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of splits, walks and network.")] = 0,
     threads: Threads = None,
@@ -111,7 +121,8 @@ def train(
         weight_decay=_number("weight-decay", weight_decay), engine=engine, convention=convention, mass=mass,
         length=length, max_hops=max_hops, first_k=first_k, hidden=hidden, bias=bias, heads=heads, dropout=dropout,
         lr=lr, epochs=epochs, patience=patience, batch_size=batch_size,
-        feature_norm=feature_norm, row_norm=row_norm, device=device, threads=threads, memory=memory,
+        feature_norm=feature_norm, row_norm=row_norm, recipe=recipe, consistency=consistency,
+        self_training=self_training, unlabelled=unlabelled, device=device, threads=threads, memory=memory,
     )  # fmt: skip
     started = time.perf_counter()
     graph = load_source(source, data_dir)

@@ -13,9 +13,7 @@ from nodewise.learn.dropout import dropout
 class Head(nn.Module):
     """``layers`` linear layers, ``hidden`` wide; a layer that keeps its width adds its input (a residual)."""
 
-    def __init__(
-        self, num_features: int, num_outputs: int, hidden: int, layers: int, share: float, bias: bool
-    ) -> None:
+    def __init__(self, num_features: int, num_outputs: int, hidden: int, layers: int, share: float, bias: bool) -> None:
         super().__init__()
         widths = [num_features, *[hidden] * (layers - 1), num_outputs]
         self.linear = nn.ModuleList(nn.Linear(a, b, bias=bias) for a, b in itertools.pairwise(widths))

@@ -46,10 +46,11 @@ class Network(NamedTuple):
 
     layers: int
     weight_decay: float
+    bias: bool
 
 
 # Sparse graphs with few labels want more weight decay than dense ones, and now and then a linear network.
-NETWORKS = (Network(2, 0.003), Network(2, 0.001), Network(2, 0.01), Network(1, 0.01))
+NETWORKS = (Network(2, 0.003, True), Network(2, 0.001, True), Network(2, 0.01, True), Network(1, 0.01, False))
 CONTEST_ROWS = 4096  # that they learn from when they are compared
 DRAWS, DRAW_EPSILON = 6, 0.05  # of walks that consistency compares
 
@@ -58,18 +59,25 @@ DRAWS, DRAW_EPSILON = 6, 0.05  # of walks that consistency compares
 class NIGCN(DecoupledClassifier):
     """A classifier of nodes that computes rows for the nodes asked about and for no others.
 
-    ``omega``, ``rho``, ``tau``, ``epsilon``, ``engine``, ``convention``, ``mass``, ``length``, ``max_hops``,
-    ``first_k``: as in :func:`nodewise.diffuse`. The first four are found in ``fit`` where they are ``"auto"``:
-    ``omega`` and ``rho`` by the loss on ``val`` (without ``val``, on training nodes held back in turn), ``tau`` by
-    where their weight ends; so are ``layers`` and ``weight_decay``, by the score of a few networks on ``val``.
-    ``found_`` and ``network_`` say what they are. ``engine="auto"`` chooses in ``fit`` and keeps its choice
-    (``engine_``), so that a node's prediction does not depend on what else is asked. ``hidden``, ``layers``, ``bias``,
-    ``dropout``, ``lr``, ``weight_decay``, ``epochs``, ``patience``, ``batch_size``: the network and its training.
-    ``feature_norm`` and
-    ``row_norm`` ("none", "l1", "l2") scale the features before the diffusion and the rows after it. ``heads``: so many
-    networks learn from different starts, and their probabilities are averaged. ``memory`` ("4GB"; by default a quarter
-    of what is available) bounds what a diffusion holds; rows that do not fit go to a temporary file. ``phases_`` says
-    how many seconds of the diffusion went into what.
+    *Diffusion*, as in :func:`nodewise.diffuse`: ``omega``, ``rho``, ``tau``, ``epsilon``, ``engine``, ``convention``,
+    ``mass``, ``length``, ``max_hops``, ``first_k``. Where the first four are ``"auto"``, ``fit`` finds ``omega`` and
+    ``rho`` by the loss on ``val`` (without ``val``, on training nodes held back in turn) and ``tau`` by where their
+    weight ends. ``engine="auto"`` chooses in ``fit`` and keeps its choice (``engine_``), so that a node's prediction
+    does not depend on what else is asked.
+
+    *Network*: ``hidden``, ``layers``, ``bias``, ``dropout``, ``lr``, ``weight_decay``, ``epochs``, ``patience``,
+    ``batch_size``. Where ``layers``, ``weight_decay`` or ``bias`` is ``"auto"``, a few networks are compared on
+    ``val``. ``found`` says what came out. ``feature_norm`` and ``row_norm`` ("none", "l1", "l2") scale the features
+    before the diffusion and the rows after it. ``heads``: so many networks learn from different starts, and their
+    probabilities are averaged.
+
+    *Beyond the paper*: ``recipe="full"`` adds parts, each kept if the validation nodes get better by it (``kept_``),
+    and each an option of its own. ``consistency``: the weight of agreement between two draws of walks.
+    ``self_training``: the most rounds of learning from the surest predictions. Both learn from at most ``unlabelled``
+    other nodes.
+
+    ``memory`` ("4GB"; by default a quarter of what is available) bounds what a diffusion holds; rows that do not fit go
+    to a temporary file. ``phases_`` says how many seconds of the diffusion went into what.
 
     >>> import nodewise as nw
     >>> g = nw.synthetic.dcsbm(500, avg_degree=10, classes=3, features=16, seed=0)
@@ -78,7 +86,7 @@ class NIGCN(DecoupledClassifier):
     True
     """
 
-    OPEN: ClassVar[tuple[str, ...]] = ("omega", "rho", "tau", "epsilon", "layers", "weight_decay")
+    OPEN: ClassVar[tuple[str, ...]] = ("omega", "rho", "tau", "epsilon", "layers", "weight_decay", "bias")
 
     omega: float | str = AUTO
     rho: float | str = AUTO
@@ -87,6 +95,10 @@ class NIGCN(DecoupledClassifier):
     _: KW_ONLY
     layers: int | str = AUTO  # type: ignore[assignment]
     weight_decay: float | str = AUTO  # type: ignore[assignment]
+    bias: bool | str = AUTO  # type: ignore[assignment]
+    dropout: float = 0.4
+    lr: float = 0.03
+    feature_norm: str = "l1"
     engine: Engine = "auto"
     convention: Convention = "paper"
     mass: Mass = "theta"
@@ -127,12 +139,13 @@ class NIGCN(DecoupledClassifier):
         self.network_ = options[scores.index(max(scores))]
 
     def _open_networks(self) -> list[Network]:
-        """What the layers and the weight decay may be; first what they are where nothing can be compared."""
+        """What layers, weight decay and bias may be; first what they are where nothing can be compared."""
         return list(
             dict.fromkeys(
                 Network(
                     open_.layers if self.layers == AUTO else int(self.layers),
                     open_.weight_decay if self.weight_decay == AUTO else float(self.weight_decay),
+                    open_.bias if self.bias == AUTO else bool(self.bias),
                 )
                 for open_ in NETWORKS
             )
@@ -143,7 +156,7 @@ class NIGCN(DecoupledClassifier):
 
     def _head_of_width(self, width: int) -> Head:
         network = getattr(self, "network_", NETWORKS[0])
-        return Head(width, self.classes_.size, self.hidden, network.layers, self.dropout, self.bias)
+        return Head(width, self.classes_.size, self.hidden, network.layers, self.dropout, network.bias)
 
     def _recipe(self, seed: int) -> Recipe:
         return replace(super()._recipe(seed), weight_decay=self.network_.weight_decay)
