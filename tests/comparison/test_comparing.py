@@ -21,7 +21,8 @@ from nodewise.comparison.task import Task
 from nodewise.learn.evaluate import evaluate
 from nodewise.splits import random_splits, read_split_file
 
-FAST = {"NIGCN": {"epochs": 20, "epsilon": 0.1}, "SGC": {"epochs": 20}}
+GIVEN = {"omega": 1.15, "rho": 0.1, "tau": 1.9, "layers": 2, "bias": True, "weight_decay": 5e-3}
+FAST = {"NIGCN": {**GIVEN, "epochs": 20, "epsilon": 0.1}, "SGC": {"epochs": 20}}
 
 
 @pytest.fixture(scope="module")

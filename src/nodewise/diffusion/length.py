@@ -52,7 +52,7 @@ def tau_of_length(graph: Graph, hops: int, convention: Convention = "paper") -> 
     >>> import numpy as np
     >>> path = Graph.from_edges(np.array([[0, 1, 2], [1, 2, 3]]))
     >>> diffusion_lengths(path, np.arange(4), tau_of_length(path, 6))
-    array([6, 6, 6, 6])
+    array([7, 6, 6, 7])
     """
     if graph.num_edges == 0:
         return 1.0
