@@ -257,6 +257,8 @@ class DecoupledClassifier(NodeClassifier):
                 part = slice(first, first + step)
                 rows[part] = self.finish_rows(self._represent(graph, nodes[part]))
             return rows
+        if rows.nbytes <= memory // 4:  # small: all at once, and the engine cuts columns up as it likes
+            blocks = [slice(0, graph.num_features)]
         for block in blocks:
             rows[:, block] = self._represent_block(graph, nodes, block)
         step = max(1, PREDICT_BYTES // (4 * max(1, rows.shape[1])))
