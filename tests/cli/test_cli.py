@@ -303,7 +303,9 @@ def test_training_on_everything_leaves_no_score(run, store, tmp_path):
 def test_train_says_what_it_found(run, store, tmp_path):
     code, out, _ = run("train", store, "-o", tmp_path / "m", "--epochs", "20", "--omega", "auto", "--rho", "0.5")
     assert code == 0
-    assert re.search(r"found: omega [\d.]+, tau [\d.]+, .*layers \d, weight_decay [\d.]+.*guide validation nodes", out)
+    assert re.search(
+        r"found on validation nodes: omega [\d.]+, tau [\d.]+, .*layers \d, weight_decay [\d.]+, bias (yes|no)", out
+    )
 
 
 @pytest.mark.parametrize(("option", "kind"), [("--omega", "number"), ("--layers", "whole number")])

@@ -213,15 +213,17 @@ def _show(result: Evaluation, loading: float) -> None:
     ]
     print_table(columns, rows, right=columns)
     typer.echo(f"{result.dataset}: {_score(result)}, engine {result.engine}")
-    if found := result.splits[-1].found:
-        which = "" if len(result.splits) == 1 else f" (split {result.splits[-1].split})"
-        typer.echo("found" + which + ": " + ", ".join(f"{name} {_short(value)}" for name, value in found.items()))
+    if found := dict(result.splits[-1].found):
+        guide = found.pop("guide", "validation nodes")
+        which = "" if len(result.splits) == 1 else f", split {result.splits[-1].split}"
+        named = ", ".join(f"{name} {_short(value)}" for name, value in found.items())
+        typer.echo(f"found on {guide}{which}: {named}")
     preparation, training = (sum(getattr(s, f"{p}_seconds") for s in result.splits) for p in ("preparation", "train"))
     typer.echo(f"loading {loading:.2f} s, preparation {preparation:.2f} s, training {training:.2f} s")
 
 
-def _short(value: float | str) -> str:
-    return value if isinstance(value, str) else f"{value:.3g}"
+def _short(value: float | bool) -> str:
+    return ("no", "yes")[value] if isinstance(value, bool) else f"{value:.3g}"
 
 
 def _score(result: Evaluation) -> str:
