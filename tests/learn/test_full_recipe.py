@@ -65,11 +65,10 @@ def test_a_target_teaches_and_does_not_learn():
 def test_the_loss_of_known_labels_is_that_of_two_draws():
     torch.manual_seed(0)
     head, labels = Head(6, 3, 8, 2, 0.0, True), torch.tensor([0, 1, 2])
-    draws = [torch.randn(3, 6) for _ in range(2)]  # training nodes alone: nothing to agree on
+    draws = [torch.randn(3, 6) for _ in range(2)]
+    with_others = [torch.cat([draw, torch.randn(4, 6)]) for draw in draws]
     expected = (loss_of(head(draws[0]), labels) + loss_of(head(draws[1]), labels)) / 2
-    assert Consistency([*draws, *[torch.cat([d, d]) for d in draws]][2:], labels, 0.0, 0)(head).item() == pytest.approx(
-        expected.item(), abs=1e-6
-    )
+    assert Consistency(with_others, labels, 0.0, 0)(head).item() == pytest.approx(expected.item(), abs=1e-6)
 
 
 # ---------------------------------------------------------------------- self-training
@@ -127,6 +126,13 @@ def test_inductive_training_takes_unlabelled_nodes_from_its_part_alone(graph):
     assert chosen.max() < 300
     assert np.intersect1d(chosen, np.concatenate([TRAIN, VAL])).size == 0
     model.fit(graph, TRAIN, VAL, inductive=True, part=part)
+
+
+def test_unlabelled_nodes_come_from_anywhere(graph):
+    chosen = NIGCN(recipe="full", unlabelled=100)._unlabelled(graph, [TRAIN, VAL], False, None)
+    assert chosen.size == np.unique(chosen).size == 100
+    assert chosen.max() > 700  # 100 of 680 all below 700 has a chance of 1e-6 and less
+    assert np.intersect1d(chosen, np.concatenate([TRAIN, VAL])).size == 0
 
 
 def test_a_saved_model_predicts_the_same(graph, full, tmp_path):

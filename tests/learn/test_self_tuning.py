@@ -165,6 +165,24 @@ def test_it_does_better_than_the_node_alone_and_as_well_as_a_hand_picked_depth(g
     assert auto > picked - 0.03
 
 
+def test_a_second_fit_starts_afresh(graph):
+    model = NIGCN(**QUICK).fit(graph, TRAIN, VAL)
+    once, network = model.found_, model.network_
+    other = synthetic.dcsbm(600, avg_degree=40, classes=3, features=8, homophily=0.4, signal=2.0, seed=1)
+    model.fit(other, np.arange(60), np.arange(60, 160)).fit(graph, TRAIN, VAL)
+    assert (model.found_, model.network_) == (once, network)
+
+
+def test_networks_are_compared_on_rows_from_anywhere(graph, monkeypatch):
+    """Training nodes may come class by class."""
+    monkeypatch.setattr("nodewise.learn.nigcn.CONTEST_ROWS", 30)
+    rows = torch.arange(80.0)[:, None], torch.arange(80)
+    some = NIGCN()._some_rows(rows)
+    assert len(some[1].unique()) == 30
+    assert some[1].max() > 40
+    assert torch.equal(some[0][:, 0].long(), some[1])
+
+
 def test_numbers_given_are_left_alone(graph):
     fitted = NIGCN(1.15, 0.1, 1.9, 0.05, epochs=2).fit(graph, TRAIN, VAL)
     assert fitted.found_ is None

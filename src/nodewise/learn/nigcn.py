@@ -114,7 +114,7 @@ class NIGCN(DecoupledClassifier):
     unlabelled: int = 2048
 
     def _settle(self, graph: Graph, nodes: list[IntArray], inductive: bool, part: AnyArray | None) -> None:
-        self.found_ = None
+        self.found_, self.network_ = None, self._open_networks()[0]  # whatever an earlier fit found
         if AUTO not in (self.omega, self.rho, self.tau, self.epsilon):
             return
         seen = training_subgraph(graph, nodes[0], part) if inductive else (graph, nodes[0])
@@ -130,13 +130,21 @@ class NIGCN(DecoupledClassifier):
         self.network_ = options[0]
         if len(options) == 1 or val is None:
             return
-        some, few = ((rows[:CONTEST_ROWS], labels[:CONTEST_ROWS]) for rows, labels in (train, val))
+        some, few = self._some_rows(train), self._some_rows(val)
         scores = []
         for option in options:
             self.network_ = option
             head, _ = train_head(self._make_head, some, few, self._recipe(self.seed))
             scores.append(score_of_rows(head, few))
         self.network_ = options[scores.index(max(scores))]
+
+    def _some_rows(self, rows: Rows) -> Rows:
+        """At most :data:`CONTEST_ROWS` of them, from anywhere: training nodes may come class by class."""
+        if rows[0].shape[0] <= CONTEST_ROWS:
+            return rows
+        rng = np.random.default_rng(self.seed)
+        chosen = torch.from_numpy(np.sort(rng.choice(rows[0].shape[0], CONTEST_ROWS, replace=False)))
+        return rows[0][chosen], rows[1][chosen]
 
     def _open_networks(self) -> list[Network]:
         """What layers, weight decay and bias may be; first what they are where nothing can be compared."""
@@ -155,7 +163,7 @@ class NIGCN(DecoupledClassifier):
         return self._head_of_width(self.row_width_)
 
     def _head_of_width(self, width: int) -> Head:
-        network = getattr(self, "network_", NETWORKS[0])
+        network = self.network_
         return Head(width, self.classes_.size, self.hidden, network.layers, self.dropout, network.bias)
 
     def _recipe(self, seed: int) -> Recipe:
@@ -184,11 +192,12 @@ class NIGCN(DecoupledClassifier):
     def _unlabelled(self, graph: Graph, nodes: list[IntArray], inductive: bool, part: AnyArray | None) -> IntArray:
         if not (self._part("consistency") or self._part("self_training")):
             return super()._unlabelled(graph, nodes, inductive, part)
-        inside = training_part(graph, nodes[0], part) if inductive else np.arange(graph.num_nodes)
-        rng = np.random.default_rng(self.seed)
-        most = self.unlabelled + sum(n.size for n in nodes)  # so that enough are left without the known ones
-        some = rng.choice(inside, min(most, inside.size), replace=False)
-        return np.setdiff1d(some, np.concatenate(nodes))[: self.unlabelled]
+        inside = training_part(graph, nodes[0], part) if inductive else None
+        count = graph.num_nodes if inside is None else inside.size
+        most = min(count, self.unlabelled + sum(n.size for n in nodes))  # enough are left without the known ones
+        places = np.random.default_rng(self.seed).choice(count, most, replace=False)
+        some = places if inside is None else inside[places]
+        return some[~np.isin(some, np.concatenate(nodes))][: self.unlabelled]
 
     def _draws(self, graph: Graph, nodes: IntArray) -> list[FloatArray]:
         if not self._part("consistency"):
@@ -236,7 +245,7 @@ class NIGCN(DecoupledClassifier):
 
     def _prepare(self, graph: Graph, nodes: IntArray) -> None:
         self.phases_: dict[str, float] = {}
-        self.plan_ = self._planned(graph, nodes).plan
+        self.plan_ = plan_diffusion(graph, nodes, engine=self.engine, **self._diffusion()).plan
         self.engine_ = self.plan_.engine
 
     @property
@@ -244,9 +253,8 @@ class NIGCN(DecoupledClassifier):
         self._check_fitted()
         everything = {**({} if self.found_ is None else asdict(self.found_)), **self.network_._asdict()}
         named = {name: value for name, value in everything.items() if self._is_open(name)}
-        diffusion = {name for name in ("omega", "rho") if name in named}
-        extras = {"hops": everything["hops"], "guide": everything["guide"]} if diffusion else {}
-        return {**named, **extras}
+        searched = self._is_open("omega") or self._is_open("rho")
+        return {**named, **({name: everything[name] for name in ("hops", "guide")} if searched else {})}
 
     def cheapest_engine(self, graph: Graph, nodes: AnyArray | None = None) -> Engine:
         """The engine that ``engine="auto"`` would choose for these nodes, or for all."""
