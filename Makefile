@@ -9,7 +9,7 @@ run: $(VENV)/.installed
 	$(BIN)/nodewise train pubmed
 
 test: check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(VENV)/.installed
 	$(BIN)/ruff format --check $(SRC)
