@@ -110,6 +110,12 @@ def row_scales(features: Features, norm: str) -> FloatArray | None:
     return scales
 
 
+def dense_rows(features: Features, nodes: AnyArray, norm: str) -> FloatArray:
+    """The features of ``nodes``, as float32, each row brought to ``norm``."""
+    rows = features[nodes]
+    return normalize(np.asarray(rows.toarray() if sp.issparse(rows) else rows, np.float32), norm)
+
+
 def normalize(rows: FloatArray, norm: str) -> FloatArray:
     """Rows scaled to an L1 or L2 norm of 1; a row of zeros stays as it is. ``"none"`` returns ``rows`` itself."""
     scales = row_scales(rows, norm)

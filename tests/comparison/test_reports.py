@@ -14,7 +14,8 @@ from nodewise.comparison.table import COLUMNS, cells
 
 def row(name, scores, asked=None, seconds=1.0, problem=None):
     splits = [
-        FinishedSplit(i, score, score, seconds / 2, seconds / 2, 7, {}, 5 * 10**8) for i, score in enumerate(scores)
+        FinishedSplit(i, score, score, score, seconds / 2, seconds / 2, 7, {}, [], 5 * 10**8)
+        for i, score in enumerate(scores)
     ]
     return MethodRow(name, {}, splits, len(scores) if asked is None else asked, problem, 5 * 10**8)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -90,7 +91,20 @@ def train(
     feature_norm: Annotated[str | None, _option(_NETWORK, "Scale features first: none, l1 or l2.")] = None,
     row_norm: Annotated[str | None, _option(_NETWORK, "Scale diffused rows: none, l1 or l2.")] = None,
     recipe: Annotated[
-        str | None, _option(_RECIPE, "paper, or full: all of the following, where validation gains. (default: paper)")
+        str | None,
+        _option(_RECIPE, "paper, or full: all of the following, each where validation gains. (default: paper)"),
+    ] = None,
+    hop_attention: Annotated[
+        bool | None,
+        _option(_RECIPE, "Let every node weigh its hops itself.", "--hop-attention/--no-hop-attention"),
+    ] = None,
+    raw_features: Annotated[
+        bool | None,
+        _option(_RECIPE, "A node's own features beside the diffused ones.", "--raw-features/--no-raw-features"),
+    ] = None,
+    label_reuse: Annotated[
+        bool | None,
+        _option(_RECIPE, "The classes of labelled nodes in reach beside them.", "--label-reuse/--no-label-reuse"),
     ] = None,
     consistency: Annotated[
         float | None, _option(_RECIPE, "Weight of agreement between draws of walks of unlabelled nodes; 0: off.")
@@ -98,7 +112,18 @@ def train(
     self_training: Annotated[
         int | None, _option(_RECIPE, "Most rounds of learning from the surest predictions; 0: off.")
     ] = None,
+    correct_and_smooth: Annotated[
+        bool | None,
+        _option(
+            _RECIPE,
+            "Mend predictions by labels and residuals in reach.",
+            "--correct-and-smooth/--no-correct-and-smooth",
+        ),
+    ] = None,
     unlabelled: Annotated[int | None, _option(_RECIPE, "Most unlabelled nodes that teach. (default: 2048)")] = None,
+    class_weight: Annotated[
+        str | None, _option(_NETWORK, "balanced: rare classes count as much as common ones.")
+    ] = None,
     device: Annotated[str | None, _option(_NETWORK, "cpu, cuda or auto.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of splits, walks and network.")] = 0,
     threads: Threads = None,
@@ -121,8 +146,10 @@ def train(
         weight_decay=_number("weight-decay", weight_decay), engine=engine, convention=convention, mass=mass,
         length=length, max_hops=max_hops, first_k=first_k, hidden=hidden, bias=bias, heads=heads, dropout=dropout,
         lr=lr, epochs=epochs, patience=patience, batch_size=batch_size,
-        feature_norm=feature_norm, row_norm=row_norm, recipe=recipe, consistency=consistency,
-        self_training=self_training, unlabelled=unlabelled, device=device, threads=threads, memory=memory,
+        feature_norm=feature_norm, row_norm=row_norm, recipe=recipe, hop_attention=hop_attention,
+        raw_features=raw_features, label_reuse=label_reuse, consistency=consistency, self_training=self_training,
+        correct_and_smooth=correct_and_smooth, unlabelled=unlabelled, class_weight=class_weight, device=device,
+        threads=threads, memory=memory,
     )  # fmt: skip
     started = time.perf_counter()
     graph = load_source(source, data_dir)
@@ -199,12 +226,11 @@ def _preset(name: str | None) -> dict[str, Any]:
 
 
 def _show(result: Evaluation, loading: float) -> None:
-    columns = ("split", "val F1 %", "test F1 %", "preparation s", "training s", "epochs")
+    columns = ("split", "val F1 %", "test F1 %", "macro-F1 %", "preparation s", "training s", "epochs")
     rows = [
         (
             str(s.split),
-            "" if s.val_f1 is None else f"{100 * s.val_f1:.2f}",
-            "" if s.test_f1 is None else f"{100 * s.test_f1:.2f}",
+            *("" if score is None else f"{100 * score:.2f}" for score in (s.val_f1, s.test_f1, s.test_macro_f1)),
             f"{s.preparation_seconds:.3f}",
             f"{s.train_seconds:.3f}",
             str(s.epochs),
@@ -218,6 +244,8 @@ def _show(result: Evaluation, loading: float) -> None:
         which = "" if len(result.splits) == 1 else f", split {result.splits[-1].split}"
         named = ", ".join(f"{name} {_short(value)}" for name, value in found.items())
         typer.echo(f"found on {guide}{which}: {named}")
+    for name, times in Counter(part for s in result.splits for part in s.kept).items():
+        typer.echo(f"kept {name}" + (f" in {times} of {len(result.splits)} splits" if len(result.splits) > 1 else ""))
     preparation, training = (sum(getattr(s, f"{p}_seconds") for s in result.splits) for p in ("preparation", "train"))
     typer.echo(f"loading {loading:.2f} s, preparation {preparation:.2f} s, training {training:.2f} s")
 
@@ -231,4 +259,5 @@ def _score(result: Evaluation) -> str:
         return "no test nodes"
     several = len(result.test_f1) > 1
     spread = f" ± {100 * result.test_f1_std:.2f} over {len(result.test_f1)} splits" if several else ""
-    return f"test micro-F1 {100 * result.test_f1_mean:.2f}%{spread}"
+    macro = f", macro-F1 {100 * (result.test_macro_f1_mean or 0):.2f}%"
+    return f"test micro-F1 {100 * result.test_f1_mean:.2f}%{spread}{macro}"

@@ -49,7 +49,7 @@ def row_maker(
 
 
 def _rows(ray: Any, model: NIGCN, graph: Graph, nodes: IntArray, where: Where) -> FloatArray:
-    rows = new_rows(nodes.size, graph.num_features, memory_budget(model.memory) // 2)
+    rows = new_rows(nodes.size, model.width(graph), memory_budget(model.memory) // 2)
     blocks = model.blocks(graph, nodes)
     shared = ray.put(model)
     places: list[Any]

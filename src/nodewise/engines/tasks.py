@@ -87,7 +87,7 @@ def _rows(job: Job, chunk: int) -> Iterator[tuple[IntArray, FloatArray]]:
     model, graph = _opened(job)
     columns = None if job.blocks is None else [_columns(job, block) for block in range(len(job.blocks))]
     first, end = job.range_of(chunk)
-    step = max(1, ROWS_BYTES // (4 * max(1, graph.num_features)))
+    step = max(1, ROWS_BYTES // (4 * max(1, model.width(graph))))
     for start in range(first, max(end, first + 1), step):
         last = min(end, start + step)
         nodes = job.nodes(start, last)

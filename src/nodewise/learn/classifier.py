@@ -77,6 +77,13 @@ class NodeClassifier(BaseEstimator):  # type: ignore[misc]
     def _restore_extras(self, fitted: dict[str, Any]) -> None:
         """Take back what :meth:`_fitted_extras` gave."""
 
+    def _fitted_arrays(self) -> dict[str, torch.Tensor]:
+        """As :meth:`_fitted_extras`, what is large."""
+        return {}
+
+    def _restore_arrays(self, arrays: dict[str, torch.Tensor]) -> None:
+        """Take back what :meth:`_fitted_arrays` gave, from among all arrays of a saved model."""
+
     def _check_params(self) -> None:
         """The parameters, checked where they are used first; a method adds its own."""
         for name in ("hidden", "layers", "epochs", "patience", "batch_size"):
@@ -185,7 +192,8 @@ class NodeClassifier(BaseEstimator):  # type: ignore[misc]
             **self._fitted_extras(),
         }
         tensors = {name: value.detach().cpu().contiguous() for name, value in self.networks_.state_dict().items()}
-        bundle.save(Path(path), type(self).__name__, self.get_params(), fitted, tensors)
+        arrays = self._fitted_arrays()
+        bundle.save(Path(path), type(self).__name__, self.get_params(), fitted, {**tensors, **arrays})
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -202,8 +210,9 @@ class NodeClassifier(BaseEstimator):  # type: ignore[misc]
             model.n_features_in_ = int(fitted["n_features_in"])
             model.epochs_, model.val_f1_ = fitted["epochs"], fitted["val_f1"]
             model._restore_extras(fitted)
+            model._restore_arrays(tensors)
             model.networks_ = model._make_networks()
-            model.networks_.load_state_dict(tensors)
+            model.networks_.load_state_dict({name: tensors[name] for name in tensors.keys() - model._fitted_arrays()})
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise StoreError(
                 f"{path}: the parts of this model do not fit together ({error}); train it again or restore the folder"

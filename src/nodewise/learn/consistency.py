@@ -9,12 +9,11 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from nodewise.learn.head import Head
 from nodewise.learn.trainer import loss_of
 
 TEMPERATURE = 0.5  # of the sharpening
 CONFIDENT = 0.7  # averages whose largest probability is less teach nothing yet
-BATCH = 1024  # unlabelled nodes a step
+MOST, LEAST, ENTRIES = 1024, 256, 1 << 20  # unlabelled nodes a step: the fewer, the wider their rows are
 WARM_UP = 50  # steps until the loss has its full weight
 
 
@@ -32,12 +31,13 @@ class Consistency:
         self.steps = 0
         self._random = np.random.default_rng(seed)
 
-    def __call__(self, head: Head) -> torch.Tensor:
+    def __call__(self, head: torch.nn.Module) -> torch.Tensor:
         labelled = self.labels.shape[0]
         self.steps += 1
         pair = [self.draws[i] for i in self._random.choice(len(self.draws), 2, replace=False)]
         free = pair[0].shape[0] - labelled
-        batch = torch.from_numpy(labelled + self._random.permutation(free)[:BATCH])
+        size = min(MOST, max(LEAST, ENTRIES // max(1, pair[0].shape[1])))
+        batch = torch.from_numpy(labelled + self._random.permutation(free)[:size])
         known = torch.stack([loss_of(head(rows[:labelled]), self.labels) for rows in pair]).mean()
         outs = torch.stack([head(rows[batch]) for rows in pair])
         return known + self.weight * min(1.0, self.steps / WARM_UP) * disagreement(outs, self.labels.ndim == 2)

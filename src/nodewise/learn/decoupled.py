@@ -8,8 +8,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import torch
@@ -29,18 +30,12 @@ from nodewise.learn.classifier import (
 from nodewise.learn.head import Head
 from nodewise.learn.metrics import micro_f1
 from nodewise.learn.rows import new_rows
+from nodewise.learn.stages import Free
 from nodewise.learn.trainer import ExtraLoss, Rows, choose_device, train
 from nodewise.memory import memory_budget
 
 PREDICT_BYTES = 1 << 28  # representations held at a time while predicting
 HEADS_APART = 1_000_003  # between the seeds of a model's heads, so that models of nearby seeds share none
-
-
-class Free(NamedTuple):
-    """Rows without labels to learn from: of unlabelled nodes, and draws of training and unlabelled nodes together."""
-
-    rows: torch.Tensor
-    draws: list[torch.Tensor]
 
 
 RowMaker: TypeAlias = Callable[[Any, Graph, IntArray], FloatArray]
@@ -78,10 +73,21 @@ class DecoupledClassifier(NodeClassifier):
 
     def _teach(self, train: Rows, val: Rows | None, free: Free) -> None:
         """Make the networks learn; sets ``networks_`` and ``epochs_``."""
-        self.networks_, self.epochs_ = self._trained_heads(train, val)
+        self.networks_, self.epochs_ = self._trained_heads(train, [val])
+
+    def _look_back(
+        self, graph: Graph, nodes: list[IntArray], unlabelled: IntArray, asked: IntArray, rows: list[FloatArray]
+    ) -> FloatArray:
+        """Called last in ``fit``, with the nodes and their rows: of training and unlabelled nodes, perhaps of
+        validation nodes, of ``asked``. Answers with these last, perhaps with more columns."""
+        return rows[-1]
 
     def _prepare(self, graph: Graph, nodes: IntArray) -> None:
         """Called once in ``fit``, with all nodes that it will ask about."""
+
+    def width(self, graph: Graph) -> int:
+        """Columns of a row."""
+        return graph.num_features
 
     def _group_size(self, graph: Graph) -> int:
         """How many nodes :meth:`_represent` can take at a time."""
@@ -92,7 +98,7 @@ class DecoupledClassifier(NodeClassifier):
         return None
 
     def _represent_block(self, graph: Graph, nodes: IntArray, block: slice) -> FloatArray:
-        """The columns ``block`` of all rows, where :meth:`_column_blocks` names them."""
+        """The columns ``block`` of the rows, where :meth:`_column_blocks` names them."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------ rows, for those who want to hold them
@@ -144,7 +150,7 @@ class DecoupledClassifier(NodeClassifier):
         return self._represent_block(graph, nodes_or_all(graph, nodes), block)
 
     def finish_rows(self, rows: FloatArray) -> FloatArray:
-        """Rows put together from blocks, brought to ``row_norm``."""
+        """Rows put together from blocks, as the head sees them: brought to ``row_norm``."""
         return normalize(rows, self.row_norm)
 
     def fit_rows(self, graph: Graph, nodes: list[IntArray], rows: list[FloatArray]) -> Self:
@@ -179,15 +185,16 @@ class DecoupledClassifier(NodeClassifier):
         return self
 
     def _trained_heads(
-        self, rows: Rows, val: Rows | None, extra: Sequence[Callable[[int], ExtraLoss]] = ()
+        self, rows: Rows, vals: Sequence[Rows | None], extra: Sequence[Callable[[int], ExtraLoss]] = ()
     ) -> tuple[torch.nn.ModuleList, int]:
         """So many as ``heads`` says, each from a start of its own, and the epochs that took.
 
-        ``extra``: makers of losses to add, which take a seed.
+        They are stopped by each of ``vals`` in turn. ``extra``: makers of losses to add, which take a seed.
         """
-        seeds = [self.seed + head * HEADS_APART for head in range(self.heads)]
+        seeds = [self.seed + head * HEADS_APART for head in range(self._count_of_heads)]
         trained = [
-            train(self._make_head, rows, val, self._recipe(seed), [make(seed) for make in extra]) for seed in seeds
+            train(self._make_head, rows, val, self._recipe(seed), [make(seed) for make in extra])
+            for seed, val in zip(seeds, cycle(vals), strict=False)
         ]
         return torch.nn.ModuleList([network for network, _ in trained]), sum(epochs for _, epochs in trained)
 
@@ -208,23 +215,30 @@ class DecoupledClassifier(NodeClassifier):
         self._learn_classes(graph, nodes[0])
         started = time.perf_counter()
         self._settle(graph, nodes, inductive, part)
-        learning = np.concatenate([nodes[0], self._unlabelled(graph, nodes, inductive, part)])
+        free = self._unlabelled(graph, nodes, inductive, part)
+        learning = np.concatenate([nodes[0], free])
         draws = self._draws(*(training_subgraph(graph, learning, part) if inductive else (graph, learning)))
         settling = time.perf_counter() - started
         rows = self.represent_parts(graph, [learning, *nodes[1:], asked], inductive=inductive, part=part, **how)
         labelled, unlabelled = np.split(rows[0], [nodes[0].size])
         self._fit_rows(graph, nodes, [labelled, *rows[1:-1]], unlabelled, draws)
         self.seconds_["preparation"] += settling
-        return self.proba_of_rows(rows[-1])
+        return self.proba_of_rows(self._look_back(graph, nodes, free, asked, rows))
 
     def _proba(self, graph: Graph, nodes: IntArray) -> FloatArray:
         return np.concatenate([self.proba_of_rows(rows) for rows in self._rows_in_steps(graph, nodes)])
 
-    def _make_head(self) -> Head:
+    @property
+    def _count_of_heads(self) -> int:
+        return self.heads
+
+    def _make_head(self) -> torch.nn.Module:
         return Head(self.row_width_, self.classes_.size, self.hidden, self.layers, self.dropout, self.bias)
 
     def _make_networks(self) -> torch.nn.ModuleList:
-        return torch.nn.ModuleList(self._make_head() for _ in range(self.heads)).to(choose_device(self.device))
+        return torch.nn.ModuleList(self._make_head() for _ in range(self._count_of_heads)).to(
+            choose_device(self.device)
+        )
 
     @classmethod
     def load(cls, path: str | Path, device: str | None = None) -> Self:
@@ -239,7 +253,7 @@ class DecoupledClassifier(NodeClassifier):
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_whole("heads", self.heads)
+        check_whole("heads", self._count_of_heads)
         check_norm(self.row_norm)
         choose_device(self.device)
 
@@ -249,16 +263,15 @@ class DecoupledClassifier(NodeClassifier):
         """Finished rows: in memory, or in a temporary file where there are too many for that."""
         nodes = nodes.astype(np.int64)
         memory = memory_budget(self.memory)
-        rows = new_rows(nodes.size, graph.num_features, memory // 2)
+        rows = new_rows(nodes.size, self.width(graph), memory // 2)
         blocks = self._column_blocks(graph, nodes, memory)
-        if blocks is None:
-            step = max(1, self._group_size(graph))
+        small = rows.nbytes <= memory // 4  # enough to make all at once: the engine cuts columns up as it likes
+        if blocks is None or small:
+            step = max(1, self._group_size(graph) if blocks is None else nodes.size)
             for first in range(0, nodes.size, step):
                 part = slice(first, first + step)
                 rows[part] = self.finish_rows(self._represent(graph, nodes[part]))
             return rows
-        if rows.nbytes <= memory // 4:  # small: all at once, and the engine cuts columns up as it likes
-            blocks = [slice(0, graph.num_features)]
         for block in blocks:
             rows[:, block] = self._represent_block(graph, nodes, block)
         step = max(1, PREDICT_BYTES // (4 * max(1, rows.shape[1])))
@@ -268,7 +281,7 @@ class DecoupledClassifier(NodeClassifier):
 
     def _rows_in_steps(self, graph: Graph, nodes: IntArray) -> Iterator[FloatArray]:
         """Finished rows, a part at a time; all are made first where they are made together."""
-        step = max(1, PREDICT_BYTES // (4 * max(1, graph.num_features)))
+        step = max(1, PREDICT_BYTES // (4 * max(1, self.width(graph))))
         whole = None if self.blocks(graph, nodes) is None else self._rows(graph, nodes)
         for first in range(0, nodes.size, step):
             part = slice(first, first + step)

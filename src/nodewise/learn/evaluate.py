@@ -16,21 +16,26 @@ from nodewise._version import __version__
 from nodewise.errors import InputError
 from nodewise.graph import Graph
 from nodewise.learn.classifier import NodeClassifier, known_labels
-from nodewise.learn.metrics import micro_f1
+from nodewise.learn.metrics import macro_f1, micro_f1
 from nodewise.splits import Split
 
 
 @dataclass(frozen=True)
 class SplitResult:
-    """What one split gave; scores are micro-F1 from 0 to 1. ``found``: parameters that were "auto"."""
+    """What one split gave; scores from 0 to 1, micro-F1 where they are not named otherwise.
+
+    ``found``: parameters that were "auto". ``kept``: what a recipe added.
+    """
 
     split: int
     val_f1: float | None
     test_f1: float | None
+    test_macro_f1: float | None
     preparation_seconds: float
     train_seconds: float
     epochs: int
     found: dict[str, Any]
+    kept: list[str]
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,11 @@ class Evaluation:
     def test_f1_std(self) -> float | None:
         return statistics.pstdev(self.test_f1) if self.test_f1 else None
 
+    @property
+    def test_macro_f1_mean(self) -> float | None:
+        scores = [s.test_macro_f1 for s in self.splits if s.test_macro_f1 is not None]
+        return statistics.fmean(scores) if scores else None
+
     def to_json(self) -> dict[str, Any]:
         """Everything but the model, ready for ``json.dumps``."""
         return {
@@ -64,6 +74,7 @@ class Evaluation:
             "splits": [asdict(s) for s in self.splits],
             "test_f1_mean": self.test_f1_mean,
             "test_f1_std": self.test_f1_std,
+            "test_macro_f1_mean": self.test_macro_f1_mean,
             "params": self.params,
             "versions": versions(),
         }
@@ -90,15 +101,18 @@ def evaluate(
         truth = known_labels(graph, split.test, "test")
         val = split.val if split.val.size else None
         proba = fitted.fit_predict_proba(graph, split.train, val, split.test, inductive=inductive, part=part, **how)
+        scores = {"test_f1": micro_f1, "test_macro_f1": macro_f1}
+        predicted = fitted.labels_of_proba(proba)
         results.append(
             SplitResult(
                 split=number,
                 val_f1=fitted.val_f1_,
-                test_f1=micro_f1(truth, fitted.labels_of_proba(proba)) if split.test.size else None,
+                **{name: score(truth, predicted) if split.test.size else None for name, score in scores.items()},
                 preparation_seconds=fitted.seconds_["preparation"],
                 train_seconds=fitted.seconds_["training"],
                 epochs=fitted.epochs_,
                 found=fitted.found,
+                kept=list(getattr(fitted, "kept_", [])),
             )
         )
         if progress is not None:

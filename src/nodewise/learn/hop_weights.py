@@ -126,7 +126,11 @@ def worthwhile_hops(shares: DoubleArray) -> int:
 
 def mixed(bank: torch.Tensor, weights: torch.Tensor, norm: str) -> torch.Tensor:
     """``sum over l of weights[l] H_l``, rows brought to ``norm``."""
-    rows = torch.einsum("tlf,l->tf", bank, weights)
+    return scaled_to(torch.einsum("tlf,l->tf", bank, weights), norm)
+
+
+def scaled_to(rows: torch.Tensor, norm: str) -> torch.Tensor:
+    """Rows brought to ``norm``, with their gradients."""
     return rows if norm == "none" else nn.functional.normalize(rows, p=1.0 if norm == "l1" else 2.0, dim=1)
 
 

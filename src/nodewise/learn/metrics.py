@@ -18,3 +18,18 @@ def micro_f1(true: AnyArray, predicted: AnyArray) -> float:
     hits = float(np.sum((true == 1) & (predicted == 1)))
     named = float(np.sum(true == 1) + np.sum(predicted == 1))
     return 2 * hits / named if named else 1.0
+
+
+def macro_f1(true: AnyArray, predicted: AnyArray) -> float:
+    """Macro-F1: the mean over the classes that are there, or were predicted, of each one's F1.
+
+    >>> macro_f1(np.array([0, 1, 2, 2]), np.array([0, 1, 1, 2]))
+    0.7777777777777777
+    """
+    if true.ndim == 1:
+        classes = np.union1d(true, predicted)
+        true, predicted = (labels[:, None] == classes for labels in (true, predicted))
+    hits = np.sum((true == 1) & (predicted == 1), axis=0)
+    named = np.sum(true == 1, axis=0) + np.sum(predicted == 1, axis=0)
+    there = named > 0
+    return float(np.mean(2 * hits[there] / named[there])) if there.any() else 1.0

@@ -5,40 +5,33 @@ Huang et al., "Node-wise Diffusion for Scalable Graph Learning", WWW 2023.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
+import warnings
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
 
-from nodewise._typing import AnyArray, FloatArray, IntArray
-from nodewise.diffusion.diffuse import Diffusion, Params, diffuse, plan_diffusion
-from nodewise.diffusion.length import Convention
-from nodewise.diffusion.plan import ENTRY_BYTES, Engine
-from nodewise.diffusion.walks import Mass
-from nodewise.errors import InputError
+from nodewise._typing import AnyArray, BoolArray, FloatArray, IntArray
+from nodewise.diffusion.diffuse import diffuse
+from nodewise.diffusion.ghd import ghd
+from nodewise.errors import InputError, NodewiseWarning
+from nodewise.features import dense_rows
 from nodewise.graph import Graph
-from nodewise.learn.classifier import (
-    AUTO,
-    check_whole,
-    known_labels,
-    nodes_or_all,
-    training_part,
-    training_subgraph,
-)
-from nodewise.learn.consistency import Consistency
-from nodewise.learn.decoupled import DecoupledClassifier, Free
+from nodewise.learn.classifier import AUTO, check_whole, known_labels, training_part, training_subgraph
+from nodewise.learn.correct_smooth import Mending, best_mending, mended, to_mend_by
+from nodewise.learn.diffused import DiffusedClassifier
 from nodewise.learn.head import Head
-from nodewise.learn.recipes import RECIPES, RecipeName
-from nodewise.learn.self_training import PseudoLabels, confident
-from nodewise.learn.self_tuning import UNTUNED, Found, Labelled, deepest, find
-from nodewise.learn.trainer import ExtraLoss, Recipe, Rows, Score, score_of, score_of_rows
+from nodewise.learn.hop_attention import HopAttention
+from nodewise.learn.known import Known
+from nodewise.learn.layout import Layout
+from nodewise.learn.recipes import RECIPES, RecipeName, clearly_better
+from nodewise.learn.self_tuning import Labelled, find
+from nodewise.learn.stages import Free, Learner, Lesson, hits
+from nodewise.learn.trainer import Recipe, Rows, score_of_rows
 from nodewise.learn.trainer import train as train_head
-from nodewise.memory import memory_budget
 
 
 class Network(NamedTuple):
@@ -53,10 +46,12 @@ class Network(NamedTuple):
 NETWORKS = (Network(2, 0.003, True), Network(2, 0.001, True), Network(2, 0.01, True), Network(1, 0.01, False))
 CONTEST_ROWS = 4096  # that they learn from when they are compared
 DRAWS, DRAW_EPSILON = 6, 0.05  # of walks that consistency compares
+ATTENTION_HOPS = 8  # that attention chooses among, at most
+ATTENTION_WIDTH = 1 << 14  # numbers in a bank's row beyond which the recipe leaves attention out
 
 
-@dataclass(eq=False, repr=False)
-class NIGCN(DecoupledClassifier):
+@dataclass(eq=False, repr=False, kw_only=True)
+class NIGCN(DiffusedClassifier):
     """A classifier of nodes that computes rows for the nodes asked about and for no others.
 
     *Diffusion*, as in :func:`nodewise.diffuse`: ``omega``, ``rho``, ``tau``, ``epsilon``, ``engine``, ``convention``,
@@ -69,12 +64,14 @@ class NIGCN(DecoupledClassifier):
     ``batch_size``. Where ``layers``, ``weight_decay`` or ``bias`` is ``"auto"``, a few networks are compared on
     ``val``. ``found`` says what came out. ``feature_norm`` and ``row_norm`` ("none", "l1", "l2") scale the features
     before the diffusion and the rows after it. ``heads``: so many networks learn from different starts, and their
-    probabilities are averaged.
+    probabilities are averaged. ``class_weight="balanced"``: rare classes count as much as common ones.
 
-    *Beyond the paper*: ``recipe="full"`` adds parts, each kept if the validation nodes get better by it (``kept_``),
-    and each an option of its own. ``consistency``: the weight of agreement between two draws of walks.
-    ``self_training``: the most rounds of learning from the surest predictions. Both learn from at most ``unlabelled``
-    other nodes.
+    *Beyond the paper*: ``recipe="full"`` adds parts, each kept if the validation nodes get better by it (``kept_``).
+    Each is an option of its own, and what you set is done. What a row has: ``hop_attention`` (every node weighs its
+    hops itself), ``raw_features`` (its own beside the diffused ones), ``label_reuse`` (the classes of labelled nodes in
+    reach, never its own). How it learns: ``consistency``, the weight of agreement between two draws of walks, and
+    ``self_training``, the most rounds of learning from the surest predictions, both from at most ``unlabelled`` other
+    nodes. After that: ``correct_and_smooth``, predictions mended by labels and residuals in reach.
 
     ``memory`` ("4GB"; by default a quarter of what is available) bounds what a diffusion holds; rows that do not fit go
     to a temporary file. ``phases_`` says how many seconds of the diffusion went into what.
@@ -86,43 +83,130 @@ class NIGCN(DecoupledClassifier):
     True
     """
 
-    OPEN: ClassVar[tuple[str, ...]] = ("omega", "rho", "tau", "epsilon", "layers", "weight_decay", "bias")
+    OPEN: ClassVar[tuple[str, ...]] = (*DiffusedClassifier.OPEN, "layers", "weight_decay", "bias")
 
-    omega: float | str = AUTO
-    rho: float | str = AUTO
-    tau: float | str = AUTO
-    epsilon: float | str = AUTO
-    _: KW_ONLY
     layers: int | str = AUTO  # type: ignore[assignment]
     weight_decay: float | str = AUTO  # type: ignore[assignment]
     bias: bool | str = AUTO  # type: ignore[assignment]
     dropout: float = 0.4
     lr: float = 0.03
-    feature_norm: str = "l1"
-    engine: Engine = "auto"
-    convention: Convention = "paper"
-    mass: Mass = "theta"
-    length: int | None = None
-    max_hops: int | None = None
-    first_k: bool = True
-    eta: float = 2.0
-    delta: float = 0.01
-    row_norm: str = "l2"
+    heads: int | None = None  # type: ignore[assignment]
+    class_weight: str | None = None
     recipe: RecipeName = "paper"
+    hop_attention: bool | None = None
+    raw_features: bool | None = None
+    label_reuse: bool | None = None
     consistency: float | None = None
     self_training: int | None = None
+    correct_and_smooth: bool | None = None
     unlabelled: int = 2048
 
+    @property
+    def found(self) -> dict[str, Any]:
+        self._check_fitted()
+        everything = {**({} if self.found_ is None else asdict(self.found_)), **self.network_._asdict()}
+        named = {name: value for name, value in everything.items() if self._is_open(name)}
+        searched = self._is_open("omega") or self._is_open("rho")
+        return {**named, **({name: everything[name] for name in ("hops", "guide")} if searched else {})}
+
+    def proba_of_rows(self, rows: FloatArray) -> FloatArray:
+        proba = super().proba_of_rows(rows[:, : self.layout_.seen])
+        return mended(proba, rows[:, self.layout_.seen :], self.mending_) if self.layout_.corrections else proba
+
+    def _check_params(self) -> None:
+        for name in self.OPEN:
+            value = getattr(self, name)
+            if value != AUTO and (isinstance(value, str) or not isinstance(value, Real)):
+                raise InputError(f"{name}={value!r}: expected a number, or {AUTO!r}")
+        if self.recipe not in RECIPES:
+            raise InputError(f"recipe={self.recipe!r}: expected one of {', '.join(map(repr, RECIPES))}")
+        super()._check_params()
+        if self.class_weight not in (None, "balanced"):
+            raise InputError(f"class_weight={self.class_weight!r}: expected 'balanced' or None")
+        if not self._part("consistency") >= 0:
+            raise InputError(f"consistency={self.consistency}: expected a number of at least 0")
+        check_whole("self_training", self._part("self_training"), 0)
+        check_whole("unlabelled", self.unlabelled, 0)
+
+    def _part(self, name: str) -> Any:
+        """What an option says or, where it says nothing, the recipe."""
+        given = getattr(self, name)
+        return getattr(RECIPES[self.recipe], name) if given is None else given
+
+    def _is_certain(self, name: str) -> bool:
+        """Whether a part was asked for by name, and is not for the validation nodes to decide."""
+        return getattr(self, name) is not None
+
+    # ------------------------------------------------------------------ first, what of the diffusion and rows is open
+
     def _settle(self, graph: Graph, nodes: list[IntArray], inductive: bool, part: AnyArray | None) -> None:
-        self.found_, self.network_ = None, self._open_networks()[0]  # whatever an earlier fit found
-        if AUTO not in (self.omega, self.rho, self.tau, self.epsilon):
-            return
+        self._forget()
+        self.kept_: list[str] = []
+        self.network_ = self._open_networks()[0]
         seen = training_subgraph(graph, nodes[0], part) if inductive else (graph, nodes[0])
         labels = [self._encoded(known_labels(graph, n, "train")) for n in nodes]
         train = Labelled(*seen, labels[0])
         val = Labelled(graph, nodes[1], labels[1]) if len(nodes) > 1 else None
-        norms = (self.feature_norm, self.row_norm)
-        self.found_ = find(train, val, self._open_diffusion(), self._head_of_width, norms, self.seed)
+        if AUTO in (self.omega, self.rho, self.tau, self.epsilon):
+            norms = (self.feature_norm, self.row_norm)
+            self.found_ = find(train, val, self._open_diffusion(), self._head_of_width, norms, self.seed)
+        self.num_nodes_ = graph.num_nodes
+        self.labels_ = Known(nodes[0], self._shares(labels[0]))
+        self.layout_ = self._chosen_layout(graph, train, val, inductive)
+        if not self.layout_.classes:
+            self.labels_ = None
+
+    def _chosen_layout(self, graph: Graph, train: Labelled, val: Labelled | None, inductive: bool) -> Layout:
+        """The parts of a row that were asked for, and of the recipe's those by which validation nodes get better."""
+        if inductive and self.label_reuse:
+            raise InputError(
+                "label_reuse: inductive training sees a part of the graph, whose labels it would have to learn from "
+                "twice; train without inductive, or without label_reuse"
+            )
+        hops = 1 + min(ATTENTION_HOPS, self._hops_in_reach(graph))
+        narrow = graph.num_features * hops <= ATTENTION_WIDTH
+        parts: dict[str, dict[str, Any]] = {
+            "hop_attention": {"hops": hops} if narrow or self._is_certain("hop_attention") else {},
+            "raw_features": {"raw": True},
+            "label_reuse": {} if inductive else {"classes": self.classes_.size},
+        }
+        wanted = [name for name in parts if self._part(name)]
+        layout = Layout(graph.num_features)
+        for name in filter(self._is_certain, wanted):
+            layout = replace(layout, **parts[name])
+        contested = [name for name in wanted if not self._is_certain(name)]
+        if val is None or not contested:
+            return layout
+        pair = train.some(CONTEST_ROWS, self.seed), val.some(CONTEST_ROWS, self.seed)
+        before = self._right_with(layout, *pair)
+        for name in contested:
+            candidate = replace(layout, **parts[name])
+            if candidate != layout and (right := self._right_with(candidate, *pair)).sum() > before.sum():
+                layout, before = candidate, right
+                self.kept_.append(name.replace("_", " "))
+        return layout
+
+    def _hops_in_reach(self, graph: Graph) -> int:
+        """The most hops that any node goes, and that weigh something."""
+        if self.found_ is not None and self.found_.hops:
+            return self.found_.hops
+        return int(self._planned(graph, np.arange(graph.num_nodes)).lengths.max(initial=0))
+
+    def _right_with(self, layout: Layout, train: Labelled, val: Labelled) -> BoolArray:
+        """Which labels of ``val`` are right after learning from rows of such a layout."""
+        self.layout_ = layout
+        rows, few = ((torch.from_numpy(self._rows(part.graph, part.nodes)), part.labels) for part in (train, val))
+        learner = self._learner(rows, few)
+        right = learner.right(learner.trained([])[0])
+        assert right is not None  # there are validation nodes
+        return right
+
+    def _shares(self, labels: torch.Tensor) -> FloatArray:
+        """Labels as a row of classes each."""
+        shares = labels if self.multilabel_ else torch.nn.functional.one_hot(labels, self.classes_.size)
+        return shares.numpy().astype(np.float32)
+
+    # ------------------------------------------------------------------ then the network
 
     def _choose_network(self, train: Rows, val: Rows | None) -> None:
         """Of the networks that are open, the one with the best score on ``val`` after learning from some rows."""
@@ -159,38 +243,37 @@ class NIGCN(DecoupledClassifier):
             )
         )
 
-    def _make_head(self) -> Head:
-        return self._head_of_width(self.row_width_)
+    def _make_head(self) -> torch.nn.Module:
+        layout = self.layout_
+        if layout.hops == 1:
+            return self._head_of_width(layout.seen)
+        params = self._diffusion()
+        shares = ghd(params["omega"], params["rho"], layout.hops - 1)
+        mixed = replace(layout, hops=1)
+        return HopAttention(self._head_of_width(mixed.seen), layout.features, shares, self.row_norm)
 
     def _head_of_width(self, width: int) -> Head:
         network = self.network_
         return Head(width, self.classes_.size, self.hidden, network.layers, self.dropout, network.bias)
 
     def _recipe(self, seed: int) -> Recipe:
-        return replace(super()._recipe(seed), weight_decay=self.network_.weight_decay)
+        recipe = replace(super()._recipe(seed), weight_decay=self.network_.weight_decay)
+        return replace(recipe, balanced=self.class_weight == "balanced")
 
-    def _check_params(self) -> None:
-        for name in self.OPEN:
-            value = getattr(self, name)
-            if value != AUTO and (isinstance(value, str) or not isinstance(value, Real)):
-                raise InputError(f"{name}={value!r}: expected a number, or {AUTO!r}")
-        super()._check_params()
-        if self.recipe not in RECIPES:
-            raise InputError(f"recipe={self.recipe!r}: expected one of {', '.join(map(repr, RECIPES))}")
-        if not self._part("consistency") >= 0:
-            raise InputError(f"consistency={self.consistency}: expected a number of at least 0")
-        check_whole("self_training", self._part("self_training"), 0)
-        check_whole("unlabelled", self.unlabelled, 0)
+    # ------------------------------------------------------------------ then learning, with what the recipe adds
 
-    # ------------------------------------------------------------------ beyond the paper
+    def fit_rows(self, graph: Graph, nodes: list[IntArray], rows: list[FloatArray]) -> Self:
+        engine = self._engine
+        self._forget()
+        self.engine_, self.layout_, self.kept_ = engine, Layout(rows[0].shape[1]), []
+        return super().fit_rows(graph, nodes, rows)
 
-    def _part(self, name: str) -> Any:
-        """An option of its own, or what the recipe says."""
-        given = getattr(self, name)
-        return getattr(RECIPES[self.recipe], name) if given is None else given
+    @property
+    def _count_of_heads(self) -> int:
+        return int(self._part("heads"))
 
     def _unlabelled(self, graph: Graph, nodes: list[IntArray], inductive: bool, part: AnyArray | None) -> IntArray:
-        if not (self._part("consistency") or self._part("self_training")):
+        if not any(map(self._part, ("consistency", "self_training", "correct_and_smooth"))):
             return super()._unlabelled(graph, nodes, inductive, part)
         inside = training_part(graph, nodes[0], part) if inductive else None
         count = graph.num_nodes if inside is None else inside.size
@@ -202,113 +285,95 @@ class NIGCN(DecoupledClassifier):
     def _draws(self, graph: Graph, nodes: IntArray) -> list[FloatArray]:
         if not self._part("consistency"):
             return []
-        how = {**self._diffusion(), "engine": "walks", "mass": "walks", "epsilon": DRAW_EPSILON, "first_k": False}
+        how = {"engine": "walks", "mass": "walks", "epsilon": DRAW_EPSILON, "first_k": False}
         seeds = (self.seed + 1 + draw for draw in range(DRAWS))
-        draws = (diffuse(graph, nodes, **{**how, "seed": seed}) for seed in seeds)
-        return [self.finish_rows(drawn.apply(graph.features, self.feature_norm)) for drawn in draws]
+        return [self.finish_rows(self._rows_by(graph, nodes, {**how, "seed": seed})) for seed in seeds]
 
     def _teach(self, train: Rows, val: Rows | None, free: Free) -> None:
-        """The paper's training, then what the recipe adds, each step kept if the validation nodes get better by it."""
-        extra: list[Callable[[int], ExtraLoss]] = []
-        networks, self.epochs_ = self._trained_heads(train, val)
-        best = self._score_of(networks, val)
-        self.kept_: list[str] = []
-
-        def try_with(name: str, *more: Callable[[int], ExtraLoss]) -> bool:
-            nonlocal networks, best
-            others, epochs = self._trained_heads(train, val, [*extra, *more])
-            self.epochs_ += epochs
-            score = self._score_of(others, val)
-            if better := score >= best:
-                networks, best = others, score
-                self.kept_.append(name)
-            return better
-
+        lesson = Lesson(self._learner(train, val))
         if free.draws:
-            agree = partial(Consistency, free.draws, train[1], self._part("consistency"))
-            if try_with("consistency", agree):
-                extra.append(agree)
-        for stage in range(self._part("self_training") if free.rows.shape[0] and not self.multilabel_ else 0):
-            places, labels = confident(self._joint_proba(networks, free.rows))
-            if not try_with(f"self-training {stage + 1}", partial(PseudoLabels, free.rows[places], labels)):
-                break
-        self.networks_ = networks
+            lesson.agree(free.draws, train[1], self._part("consistency"), self._is_certain("consistency"))
+        if free.rows.shape[0] and not self.multilabel_:
+            lesson.teach_itself(free.rows, self._part("self_training"), self._is_certain("self_training"))
+        self.networks_, self.epochs_ = lesson.networks, lesson.epochs
+        self.kept_ += lesson.kept
 
-    def _score_of(self, networks: torch.nn.ModuleList, val: Rows | None) -> Score:
-        """Of the networks together; without validation nodes all are equal."""
-        if val is None:
-            return 0.0, 0.0
-        proba = self._joint_proba(networks, val[0]).clamp(1e-7, 1 - 1e-7)
-        return score_of(torch.logit(proba) if self.multilabel_ else proba.log(), val[1])
+    def _learner(self, train: Rows, val: Rows | None) -> Learner:
+        crossed = self.recipe == "full" and self._count_of_heads > 1
+        return Learner(partial(self._trained_heads, train), self._joint_proba, val, crossed)
 
-    # ------------------------------------------------------------------ rows
+    # ------------------------------------------------------------------ at last, a look back
 
-    def _prepare(self, graph: Graph, nodes: IntArray) -> None:
-        self.phases_: dict[str, float] = {}
-        self.plan_ = plan_diffusion(graph, nodes, engine=self.engine, **self._diffusion()).plan
-        self.engine_ = self.plan_.engine
+    def _look_back(
+        self, graph: Graph, nodes: list[IntArray], unlabelled: IntArray, asked: IntArray, rows: list[FloatArray]
+    ) -> FloatArray:
+        right = None
+        if len(nodes) > 1:
+            labels = self._encoded(known_labels(graph, nodes[1], "val"))
+            right = hits(torch.from_numpy(self.proba_of_rows(rows[1])), labels)
+        if self._part("correct_and_smooth") and not self.multilabel_:
+            self._mend(graph, nodes, unlabelled, rows, right)
+        if right is not None and (self.recipe == "full" or self._is_open("omega")):
+            self._warn_if_the_graph_hurts(graph, nodes, right)
+        if not self.layout_.corrections:
+            return rows[-1]
+        return np.hstack([rows[-1], self._corrections(graph, asked)])
 
-    @property
-    def found(self) -> dict[str, Any]:
-        self._check_fitted()
-        everything = {**({} if self.found_ is None else asdict(self.found_)), **self.network_._asdict()}
-        named = {name: value for name, value in everything.items() if self._is_open(name)}
-        searched = self._is_open("omega") or self._is_open("rho")
-        return {**named, **({name: everything[name] for name in ("hops", "guide")} if searched else {})}
+    def _mend(
+        self,
+        graph: Graph,
+        nodes: list[IntArray],
+        unlabelled: IntArray,
+        rows: list[FloatArray],
+        before: BoolArray | None,
+    ) -> None:
+        """Find how to correct and smooth, and whether to."""
+        proba = self.proba_of_rows(rows[0])
+        train = Known(nodes[0], self._shares(self._encoded(known_labels(graph, nodes[0], "train"))))
+        known = to_mend_by(train, proba[: nodes[0].size], Known(unlabelled, proba[nodes[0].size :]))
+        self.to_mend_by_ = known
+        self.mending_ = Mending(0.5, 0.2)
+        if before is not None:
+            labels = np.searchsorted(self.classes_, known_labels(graph, nodes[1], "val"))
+            columns, said = self._corrections(graph, nodes[1]), self.proba_of_rows(rows[1])
+            self.mending_ = best_mending(said, columns, labels)
+            right = mended(said, columns, self.mending_).argmax(1) == labels
+            if not self._is_certain("correct_and_smooth") and not clearly_better(right, before):
+                self.to_mend_by_ = None
+                return
+            self.val_f1_ = float(right.mean())
+        self.layout_ = replace(self.layout_, corrections=known.values.shape[1])
+        self.kept_.append("correct and smooth")
 
-    def cheapest_engine(self, graph: Graph, nodes: AnyArray | None = None) -> Engine:
-        """The engine that ``engine="auto"`` would choose for these nodes, or for all."""
-        return plan_diffusion(graph, nodes_or_all(graph, nodes), engine="auto", **self._diffusion()).plan.engine
+    def _corrections(self, graph: Graph, nodes: IntArray) -> FloatArray:
+        how = {**self._diffusion(), "engine": self._engine}
+        return self._columns("corrections", diffuse(graph, nodes, **how))
 
-    def _represent(self, graph: Graph, nodes: IntArray) -> FloatArray:
-        found = diffuse(graph, nodes, engine=self._engine, **self._diffusion())
-        rows = found.apply(graph.features, self.feature_norm)
-        self.phases_ = dict(Counter(getattr(self, "phases_", {})) + Counter(found.phases))
-        return rows
-
-    def _group_size(self, graph: Graph) -> int:
-        """As many as leave their weights room in the memory: features in a file are read once for all of them."""
-        if self._engine in ("auto", "exact"):
-            return graph.num_nodes
-        neighbours = self._planned(graph, np.zeros(1, np.int64)).most_neighbours
-        return memory_budget(self.memory) // (ENTRY_BYTES * neighbours)
-
-    def _column_blocks(self, graph: Graph, nodes: IntArray | None, memory: int) -> list[slice] | None:
-        if self._engine != "exact":
-            return None
-        return self._planned(graph, nodes_or_all(graph, nodes), memory).blocks(graph.features)
-
-    def _represent_block(self, graph: Graph, nodes: IntArray, block: slice) -> FloatArray:
-        return self._planned(graph, nodes).apply_columns(graph.features, self.feature_norm, block)
-
-    def _planned(self, graph: Graph, nodes: IntArray, memory: int | None = None) -> Diffusion:
-        params = self._diffusion() if memory is None else {**self._diffusion(), "memory": memory}
-        return plan_diffusion(graph, nodes, engine=self._engine, **params)
-
-    @property
-    def _engine(self) -> Engine:
-        """The one asked for, or the one that ``fit`` chose."""
-        return getattr(self, "engine_", "auto") if self.engine == "auto" else self.engine
-
-    def _open_diffusion(self) -> dict[str, Any]:
-        """The parameters that are those of :func:`nodewise.diffuse`, but for the engine; some may be ``"auto"``."""
-        names = [field.name for field in fields(Params) if field.name not in ("engine", "per_hop")]
-        return {name: getattr(self, name) for name in names}
-
-    def _diffusion(self) -> dict[str, Any]:
-        """As :meth:`_open_diffusion`, with what ``fit`` found, or before that with what it starts from."""
-        params = self._open_diffusion()
-        found = getattr(self, "found_", None) or UNTUNED
-        if self.tau == AUTO:
-            params["max_hops"] = deepest(params)
-        return {**params, **{name: value for name, value in asdict(found).items() if params.get(name) == AUTO}}
+    def _warn_if_the_graph_hurts(self, graph: Graph, nodes: list[IntArray], right: BoolArray) -> None:
+        """Compare with the same network on each node's own features."""
+        some = [Labelled(graph, n, self._encoded(known_labels(graph, n, "train"))) for n in nodes]
+        pairs = [
+            (torch.from_numpy(dense_rows(graph.features, part.nodes, self.feature_norm)), part.labels)
+            for part in (some[0].some(CONTEST_ROWS, self.seed), some[1])
+        ]
+        alone = partial(self._head_of_width, graph.num_features)
+        head, _ = train_head(alone, pairs[0], pairs[1], self._recipe(self.seed))
+        without = hits(self._squash(head(pairs[1][0])), pairs[1][1])
+        if clearly_better(without, right):
+            warnings.warn(
+                f"the graph hurts: a network on each node's own features has {100 * without.mean():.1f}% of the "
+                f"validation labels right, with the graph it is {100 * right.mean():.1f}%; check the edges, or try "
+                f"raw_features=True",
+                NodewiseWarning,
+                stacklevel=5,
+            )
 
     def _fitted_extras(self) -> dict[str, Any]:
-        found = None if self.found_ is None else asdict(self.found_)
-        return {**super()._fitted_extras(), "engine": self.engine_, "found": found, "network": list(self.network_)}
+        mending = list(self.mending_) if self.layout_.corrections else None
+        return {**super()._fitted_extras(), "network": list(self.network_), "kept": self.kept_, "mending": mending}
 
     def _restore_extras(self, fitted: dict[str, Any]) -> None:
         super()._restore_extras(fitted)
-        self.engine_ = fitted["engine"]
-        self.network_ = Network(*fitted["network"])
-        self.found_ = None if fitted["found"] is None else Found(**fitted["found"])
+        self.network_, self.kept_ = Network(*fitted["network"]), fitted["kept"]
+        if self.layout_.corrections:
+            self.mending_ = Mending(*fitted["mending"])

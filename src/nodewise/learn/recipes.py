@@ -2,18 +2,47 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
+
+import numpy as np
+
+from nodewise._typing import BoolArray
 
 RecipeName = Literal["paper", "full"]
 
 
 @dataclass(frozen=True)
 class Parts:
-    """``consistency``: the weight of agreement between draws. ``self_training``: stages, at most."""
+    """``heads``: networks that are averaged. ``hop_attention``, ``raw_features``, ``label_reuse``: what a row has.
 
+    ``consistency``: the weight of agreement between draws. ``self_training``: stages, at most.
+    ``correct_and_smooth``: predictions mended by what is known nearby.
+    """
+
+    heads: int = 1
+    hop_attention: bool = False
+    raw_features: bool = False
+    label_reuse: bool = False
     consistency: float = 0.0
     self_training: int = 0
+    correct_and_smooth: bool = False
 
 
-RECIPES = {"paper": Parts(), "full": Parts(consistency=5.0, self_training=2)}
+RECIPES = {"paper": Parts(), "full": Parts(4, True, True, True, 5.0, 2, True)}
+
+
+def clearly_better(right: BoolArray, before: BoolArray) -> bool:
+    """Whether more validation labels are right than before, by more than one standard error of the difference.
+
+    Labels that are right in both or in neither say nothing. Of the ``n`` others each is a fair coin if the two are
+    equally good, so the difference has a standard error of ``sqrt(n)``.
+
+    >>> clearly_better(np.array([True] * 9), np.array([True] * 5 + [False] * 4))
+    True
+    >>> clearly_better(np.array([True] * 9), np.array([True] * 8 + [False]))
+    False
+    """
+    gained, lost = int(np.sum(right & ~before)), int(np.sum(before & ~right))
+    return gained - lost > math.sqrt(gained + lost)

@@ -7,7 +7,6 @@ import math
 import numpy as np
 import torch
 
-from nodewise.learn.head import Head
 from nodewise.learn.trainer import loss_of
 
 SHARE = 0.6  # of the unlabelled nodes given to a class, the surest first
@@ -40,6 +39,6 @@ class PseudoLabels:
         self.labels = labels
         self._random = np.random.default_rng(seed)
 
-    def __call__(self, head: Head) -> torch.Tensor:
+    def __call__(self, head: torch.nn.Module) -> torch.Tensor:
         batch = torch.from_numpy(self._random.permutation(self.rows.shape[0])[:BATCH])
         return loss_of(head(self.rows[batch]), self.labels[batch])

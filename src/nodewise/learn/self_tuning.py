@@ -59,6 +59,13 @@ class Labelled:
     nodes: IntArray
     labels: torch.Tensor
 
+    def some(self, most: int, seed: int) -> Labelled:
+        """At most so many of them, from anywhere: nodes may come class by class."""
+        if self.nodes.size <= most:
+            return self
+        chosen = np.sort(np.random.default_rng(seed).choice(self.nodes.size, most, replace=False))
+        return Labelled(self.graph, self.nodes[chosen], self.labels[torch.from_numpy(chosen)])
+
 
 def find(
     train: Labelled,

@@ -15,7 +15,6 @@ from torch import nn
 
 from nodewise.errors import InputError
 from nodewise.learn.adam import Adam
-from nodewise.learn.head import Head
 
 # Multiplications a step below which threads cost more than they give: torch's threads spin while they wait for each
 # other, which on a busy machine takes ten times as long as the work itself.
@@ -30,6 +29,7 @@ class Recipe:
     """How to train. ``patience`` counts epochs without a better score.
 
     ``batch_size=None`` takes all rows at once, or batches of :data:`LARGE` where there are more than that.
+    ``balanced``: every class counts as much as any other, however many rows it has.
     """
 
     lr: float
@@ -39,11 +39,12 @@ class Recipe:
     batch_size: int | None
     seed: int
     threads: int
+    balanced: bool = False
 
 
 Rows = tuple[torch.Tensor, torch.Tensor]
 Score = tuple[float, float]
-ExtraLoss = Callable[[Head], torch.Tensor]
+ExtraLoss = Callable[[nn.Module], torch.Tensor]
 
 
 def choose_device(device: str) -> torch.device:
@@ -56,8 +57,8 @@ def choose_device(device: str) -> torch.device:
 
 
 def train(
-    make_head: Callable[[], Head], rows: Rows, val: Rows | None, recipe: Recipe, extra: Sequence[ExtraLoss] = ()
-) -> tuple[Head, int]:
+    make_head: Callable[[], nn.Module], rows: Rows, val: Rows | None, recipe: Recipe, extra: Sequence[ExtraLoss] = ()
+) -> tuple[nn.Module, int]:
     """A head trained on ``rows``, and the epochs that took.
 
     Labels are class numbers, or a 0/1 matrix for several labels a row. ``extra``: losses added to that of each step.
@@ -66,11 +67,14 @@ def train(
     with seeded(recipe.seed):
         head = make_head().to(rows[0].device)
         work = min(rows[0].shape[0], size) * sum(weight.numel() for weight in head.parameters())
-        score = None if val is None else partial(score_of_rows, head, val)
+        weights, val_weights = (
+            balancing_weights(part[1]) if recipe.balanced and part is not None else None for part in (rows, val)
+        )
+        score = None if val is None else partial(score_of_rows, head, val, val_weights)
 
         def losses() -> Iterator[torch.Tensor]:
             for features, labels in _batches(rows, size):
-                yield sum((more(head) for more in extra), loss_of(head(features), labels))
+                yield sum((more(head) for more in extra), loss_of(head(features), labels, weights))
 
         epochs = descend(head, losses, score, recipe, work)
     return head.eval(), epochs
@@ -113,10 +117,10 @@ def descend(
 
 
 @torch.no_grad()
-def score_of_rows(head: Head, rows: Rows) -> Score:
+def score_of_rows(head: nn.Module, rows: Rows, weights: torch.Tensor | None = None) -> Score:
     """As :func:`score_of`, of what ``head`` makes of rows."""
     parts = [
-        (score_of(head(features), labels), labels.shape[0])
+        (score_of(head(features), labels, weights), labels.shape[0])
         for features, labels in zip(torch.split(rows[0], WINDOW), torch.split(rows[1], WINDOW), strict=True)
     ]
     count = sum(size for _, size in parts)
@@ -124,20 +128,45 @@ def score_of_rows(head: Head, rows: Rows) -> Score:
     return right, loss
 
 
-def score_of(out: torch.Tensor, labels: torch.Tensor) -> Score:
+def score_of(out: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor | None = None) -> Score:
     """What should grow: the share of labels that are right, and minus the loss to tell equal shares apart.
 
     Where rows have several labels only the loss counts: as long as no label reaches a half, micro-F1 stands still.
     """
-    right = 0.0 if labels.ndim == 2 else float((out.argmax(1) == labels).double().mean())
-    return right, -float(loss_of(out, labels))
-
-
-def loss_of(out: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Cross-entropy, of one label a row or of a 0/1 matrix."""
     if labels.ndim == 2:
-        return nn.functional.binary_cross_entropy_with_logits(out, labels)
-    return nn.functional.cross_entropy(out, labels)
+        return 0.0, -float(loss_of(out, labels, weights))
+    right = _mean((out.argmax(1) == labels).double(), labels, weights)
+    return float(right), -float(loss_of(out, labels, weights))
+
+
+def loss_of(out: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor | None = None) -> torch.Tensor:
+    """Cross-entropy, of one label a row or of a 0/1 matrix; ``weights``: as :func:`balancing_weights` gives them."""
+    if labels.ndim == 2:
+        return nn.functional.binary_cross_entropy_with_logits(out, labels, pos_weight=weights)
+    if weights is None:
+        return nn.functional.cross_entropy(out, labels)
+    return _mean(nn.functional.cross_entropy(out, labels, reduction="none"), labels, weights)
+
+
+def balancing_weights(labels: torch.Tensor) -> torch.Tensor:
+    """What to multiply each class by so that all count the same: one over how often it is there.
+
+    Of a 0/1 matrix, what to multiply a label that is there by, so that it counts as much as where it is not.
+
+    >>> balancing_weights(torch.tensor([0, 0, 2])).tolist()
+    [0.5, 1.0, 1.0]
+    """
+    if labels.ndim == 2:
+        there = labels.sum(0)
+        return (labels.shape[0] - there).clamp_min(1) / there.clamp_min(1)
+    return 1 / torch.bincount(labels).clamp_min(1)
+
+
+def _mean(values: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor | None) -> torch.Tensor:
+    if weights is None:
+        return values.mean()
+    each = weights[labels]
+    return (values * each).sum() / each.sum()
 
 
 def _batches(rows: Rows, size: int) -> Iterator[Rows]:

@@ -1,0 +1,119 @@
+"""The stages of learning: the paper's training, then what a recipe adds, each kept if validation nodes agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+from torch import nn
+
+from nodewise._typing import BoolArray
+from nodewise.learn.consistency import Consistency
+from nodewise.learn.self_training import PseudoLabels, confident
+from nodewise.learn.trainer import ExtraLoss, Rows
+
+
+class Free(NamedTuple):
+    """Rows without labels to learn from: of unlabelled nodes, and draws of training and unlabelled nodes together."""
+
+    rows: torch.Tensor
+    draws: list[torch.Tensor]
+
+
+MakeLoss: TypeAlias = Callable[[int], ExtraLoss]  # of a seed
+Train: TypeAlias = Callable[[Sequence[Rows | None], Sequence[MakeLoss]], tuple[nn.ModuleList, int]]
+Proba: TypeAlias = Callable[[nn.ModuleList, torch.Tensor], torch.Tensor]
+
+
+class Learner:
+    """Trains networks, and tells how good they are.
+
+    ``train(vals, losses)`` trains as many as there are to be, stopped by each of ``vals`` in turn, and answers with
+    them and the epochs that took. ``proba``: what some of them make of rows together.
+
+    Networks that stop on the validation labels cannot be judged by them: of two noisy curves the noisier has the higher
+    peak. So half of the networks stop on one half of the validation rows and half on the other, and each is judged by
+    the half that it did not see, if ``crossed``.
+    """
+
+    def __init__(self, train: Train, proba: Proba, val: Rows | None, crossed: bool) -> None:
+        self._train = train
+        self._proba = proba
+        halved = crossed and val is not None and val[0].shape[0] > 1
+        self._vals = [(val[0][i::2], val[1][i::2]) for i in range(2)] if halved and val is not None else [val]
+
+    def trained(self, losses: Sequence[MakeLoss]) -> tuple[nn.ModuleList, int]:
+        return self._train(self._vals, losses)
+
+    def proba(self, networks: nn.ModuleList, rows: torch.Tensor) -> torch.Tensor:
+        return self._proba(networks, rows)
+
+    def right(self, networks: nn.ModuleList) -> BoolArray | None:
+        """Which validation labels are right; None where there are none."""
+        if self._vals[0] is None:
+            return None
+        judges = [nn.ModuleList(list(networks)[i :: len(self._vals)]) for i in range(len(self._vals))]
+        pairs = zip(judges[::-1], self._vals, strict=True)
+        return np.concatenate([hits(self._proba(judge, val[0]), val[1]) for judge, val in pairs if val is not None])
+
+
+def hits(proba: torch.Tensor, labels: torch.Tensor) -> BoolArray:
+    """Which labels are right: one a row, or every one of a 0/1 matrix."""
+    found = (proba > 0.5) == (labels > 0.5) if labels.ndim == 2 else proba.argmax(1) == labels
+    return np.asarray(found.ravel().cpu().numpy())
+
+
+class Stage(NamedTuple):
+    """A name, and whether it is kept whatever the validation nodes say."""
+
+    name: str
+    certain: bool
+
+
+@dataclass
+class Lesson:
+    """The networks so far, and what was kept on the way."""
+
+    learner: Learner
+    networks: nn.ModuleList = field(init=False)
+    epochs: int = field(init=False)
+    kept: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.networks, self.epochs = self.learner.trained([])
+        self._extra: list[MakeLoss] = []
+
+    def try_with(self, stage: Stage, *losses: MakeLoss) -> bool:
+        """Learn afresh with more losses; kept if no fewer validation labels are right, or if that is certain."""
+        networks, epochs = self.learner.trained([*self._extra, *losses])
+        self.epochs += epochs
+        right, before = self.learner.right(networks), self.learner.right(self.networks)
+        kept = stage.certain or right is None or before is None or right.sum() >= before.sum()
+        if kept:
+            self.networks = networks
+            self.kept.append(stage.name)
+        return kept
+
+    def agree(self, draws: list[torch.Tensor], labels: torch.Tensor, weight: float, certain: bool) -> None:
+        """Consistency between draws, from here on if it is kept."""
+
+        def loss(seed: int) -> Consistency:
+            return Consistency(draws, labels, weight, seed)
+
+        if self.try_with(Stage("consistency", certain), loss):
+            self._extra.append(loss)
+
+    def teach_itself(self, rows: torch.Tensor, most: int, certain: bool) -> None:
+        """Self-training in at most so many stages, until one does not help."""
+        for number in range(most):
+            places, labels = confident(self.learner.proba(self.networks, rows))
+            stage = Stage(f"self-training {number + 1}", certain)
+            if not self.try_with(stage, _pseudo_labels(rows[places], labels)):
+                break
+
+
+def _pseudo_labels(rows: torch.Tensor, labels: torch.Tensor) -> MakeLoss:
+    return lambda seed: PseudoLabels(rows, labels, seed)
