@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nodewise.graph import Graph
     from nodewise.ingest import import_graph, import_store
     from nodewise.learn.nigcn import NIGCN
-    from nodewise.learn.presets import presets
+    from nodewise.learn.presets import find_preset, presets
     from nodewise.store import open_store, write_store
 
 _HOME = {
@@ -36,6 +36,7 @@ _HOME = {
     "ghd": "nodewise.diffusion",
     "tau_distance": "nodewise.diffusion",
     "NIGCN": "nodewise.learn",
+    "find_preset": "nodewise.learn.presets",
     "presets": "nodewise.learn",
 }
 
@@ -50,6 +51,7 @@ __all__ = [
     "__version__",
     "diffuse",
     "diffusion_lengths",
+    "find_preset",
     "ghd",
     "import_graph",
     "import_store",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -127,6 +128,22 @@ def read_split_file(path: str | Path, num_nodes: int) -> list[Split]:
     return [
         _checked_split(f"{path}: row {i}", {p: tables[p][i] for p in PARTS}, num_nodes) for i in range(rows["train"])
     ]
+
+
+def tables_of_splits(splits: Sequence[Split]) -> dict[str, IntArray]:
+    """A table for each part, a row for each split: what :func:`read_split_file` reads from an ``.npz``."""
+    try:
+        return {part: np.array([getattr(split, part) for split in splits], "<i8") for part in PARTS}
+    except ValueError as error:
+        raise InputError("splits: their sizes differ; expected as many nodes of each part in every split") from error
+
+
+def digest_of_splits(splits: Sequence[Split]) -> str:
+    """What tells these splits from all others."""
+    digest = hashlib.sha256()
+    for part, table in tables_of_splits(splits).items():
+        digest.update(f"{part} {table.shape}".encode() + table.tobytes())
+    return digest.hexdigest()
 
 
 def official_split(graph: Graph) -> Split:

@@ -196,7 +196,7 @@ BAD = {
     "a sum that does not exist": (["--rho", "0", "--omega", "1"], "no finite sum"),
     "an engine of its own": (["--engine", "steam"], "engine='steam'"),
     "more nodes than there are": (["--per-class", "200"], "per"),
-    "a preset of its own": (["--preset", "mars"], "no such preset"),
+    "a preset of its own": (["--preset", "mars"], "neither a file nor one of the presets"),
     "a split file that is not there": (["--split-file", "none.npz"], "none.npz"),
     "no official split": (["--split", "official"], "official"),
 }

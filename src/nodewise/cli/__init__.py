@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from nodewise.cli import compare, datasets, embed, import_, info, predict, reproduce, train, verify
+from nodewise.cli import compare, datasets, embed, import_, info, predict, reproduce, train, tune, verify
 from nodewise.cli.console import complain, listen
 from nodewise.errors import NodewiseError
 
@@ -19,6 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("train")(train.train)
+app.command("tune")(tune.tune)
 app.command("compare")(compare.compare)
 app.command("reproduce")(reproduce.reproduce)
 app.command("predict")(predict.predict)

@@ -53,7 +53,7 @@ def train(
     test: Test = None,
     inductive: Inductive = False,
     preset: Annotated[
-        str | None, _option(_DIFFUSION, "Start from the parameters chosen for this data set. (default: none)")
+        str | None, _option(_DIFFUSION, "Start from the parameters of this data set, or in this file. (default: none)")
     ] = None,
     omega: Annotated[str | None, _option(_DIFFUSION, f"Heat: where the weight of hops peaks. {_AUTO}")] = None,
     rho: Annotated[
@@ -216,13 +216,13 @@ def _number(name: str, text: str | None, kind: type[int] | type[float] = float) 
 
 def _preset(name: str | None) -> dict[str, Any]:
     from nodewise.errors import InputError
-    from nodewise.learn.presets import presets
+    from nodewise.learn.nigcn import NIGCN
+    from nodewise.learn.presets import find_preset
 
-    if name is None:
-        return {}
-    if name not in presets:
-        raise InputError(f"--preset {name}: no such preset; there are {', '.join(sorted(presets))}")
-    return dict(presets[name])
+    params = {} if name is None else find_preset(name)
+    if unknown := sorted(params.keys() - NIGCN().get_params()):
+        raise InputError(f"--preset {name}: {unknown[0]!r} is no parameter of NIGCN; take it out of the file")
+    return params
 
 
 def _show(result: Evaluation, loading: float) -> None:

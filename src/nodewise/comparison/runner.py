@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from nodewise import baselines
 from nodewise.comparison import picture
-from nodewise.comparison.folder import Folder, digest_of_splits, held, read_results, write_json, write_text
+from nodewise.comparison.folder import Folder, held, read_results
 from nodewise.comparison.machine import describe_machine
 from nodewise.comparison.process import Ending, run_worker
 from nodewise.comparison.results import Comparison, MethodRow
@@ -22,9 +22,10 @@ from nodewise.datasets import load, registry
 from nodewise.engines.opened import graph_id, placed
 from nodewise.errors import InputError
 from nodewise.graph import Graph
+from nodewise.held import write_json, write_text
 from nodewise.learn.evaluate import versions
 from nodewise.parallel import thread_count
-from nodewise.splits import Split
+from nodewise.splits import Split, digest_of_splits
 
 Settings = dict[str, Any]
 

@@ -23,11 +23,12 @@ from nodewise.errors import NodewiseError
 def run(task: Task) -> None:
     """Fit and test the method on each split, and write what came out."""
     from nodewise.baselines import method
-    from nodewise.comparison.folder import Folder, write_json
+    from nodewise.comparison.folder import Folder
     from nodewise.comparison.machine import peak_memory
     from nodewise.comparison.results import FinishedSplit
     from nodewise.comparison.warmup import warm_up
     from nodewise.datasets import load
+    from nodewise.held import write_json
     from nodewise.learn.evaluate import evaluate
     from nodewise.splits import read_split_file
 
@@ -51,7 +52,8 @@ def main() -> int:
     try:
         run(task)
     except Exception as error:
-        from nodewise.comparison.folder import Folder, write_json
+        from nodewise.comparison.folder import Folder
+        from nodewise.held import write_json
 
         traceback.print_exc()
         write_json(Folder(Path(task.folder)).failure(task.method), {"error": in_one_line(error)})

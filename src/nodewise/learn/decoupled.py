@@ -181,7 +181,7 @@ class DecoupledClassifier(NodeClassifier):
         if val is not None:
             predicted = self.labels_of_proba(self.proba_of_rows(rows[1]))
             self.val_f1_ = micro_f1(known_labels(graph, nodes[1], "val"), predicted)
-        self.seconds_["training"] = time.perf_counter() - started
+        self.seconds_ = {**getattr(self, "seconds_", {}), "training": time.perf_counter() - started}
         return self
 
     def _trained_heads(

@@ -47,7 +47,7 @@ NETWORKS = (Network(2, 0.003, True), Network(2, 0.001, True), Network(2, 0.01, T
 CONTEST_ROWS = 4096  # that they learn from when they are compared
 DRAWS, DRAW_EPSILON = 6, 0.05  # of walks that consistency compares
 ATTENTION_HOPS = 8  # that attention chooses among, at most
-ATTENTION_WIDTH = 1 << 14  # numbers in a bank's row beyond which the recipe leaves attention out
+ATTENTION_WIDTH = 1 << 13  # numbers in a bank's row beyond which the recipe leaves attention out
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

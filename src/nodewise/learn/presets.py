@@ -1,10 +1,21 @@
-"""Parameters by data set, chosen on the validation nodes; the diffusion of the paper's data sets is the paper's."""
+"""Parameters by data set, chosen on the validation nodes; the diffusion of the paper's data sets is the paper's.
+
+A preset can lie in a file too: what ``nodewise tune`` writes, ``nodewise train --preset`` takes.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+from nodewise._version import __version__
+from nodewise.errors import InputError, StoreError
+from nodewise.held import write_json
+
+FORMAT, FORMAT_VERSION = "nodewise-preset", 1
 
 # omega, rho, tau, epsilon: the paper's Table 7. Its tau belongs to the published program's lengths.
 _CORA = {"omega": 1.15, "rho": 0.06, "tau": 1.7, "epsilon": 0.02, "convention": "reference"}
@@ -26,3 +37,37 @@ presets: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "arxiv-standin": {**_NEAR, "layers": 1, "bias": False, "weight_decay": 0.01},
     }
 )
+
+
+def find_preset(name: str) -> dict[str, Any]:
+    """The parameters of the data set of this name, or of the file.
+
+    >>> find_preset("cora")["tau"]
+    1.7
+    """
+    if name in presets:
+        return dict(presets[name])
+    file = Path(name).expanduser()
+    if not file.exists():
+        known = ", ".join(sorted(presets))
+        raise InputError(f"preset {name}: neither a file nor one of the presets {known}")
+    return read_preset(file)
+
+
+def read_preset(file: str | Path) -> dict[str, Any]:
+    """Parameters for :class:`nodewise.NIGCN`, from a file that :func:`write_preset` wrote."""
+    try:
+        content = json.loads(Path(file).read_bytes())
+        if (content["format"], content["format_version"]) != (FORMAT, FORMAT_VERSION):
+            raise ValueError(f"expected format {FORMAT}, version {FORMAT_VERSION}")
+        return dict(content["params"])
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+        raise StoreError(
+            f"{file}: cannot be read as a preset ({error!r}); give a file that nodewise tune wrote, or tune again"
+        ) from error
+
+
+def write_preset(file: str | Path, dataset: str, params: Mapping[str, Any]) -> None:
+    """Keep parameters for later; ``dataset``: what they were found on."""
+    facts = {"written_by": f"nodewise {__version__}", "dataset": dataset, "params": dict(params)}
+    write_json(Path(file), {"format": FORMAT, "format_version": FORMAT_VERSION, **facts})
