@@ -9,11 +9,10 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from nodewise.learn.trainer import loss_of
+from nodewise.learn.trainer import loss_of, rows_a_step
 
 TEMPERATURE = 0.5  # of the sharpening
 CONFIDENT = 0.7  # averages whose largest probability is less teach nothing yet
-MOST, LEAST, ENTRIES = 1024, 256, 1 << 20  # unlabelled nodes a step: the fewer, the wider their rows are
 WARM_UP = 50  # steps until the loss has its full weight
 
 
@@ -36,8 +35,7 @@ class Consistency:
         self.steps += 1
         pair = [self.draws[i] for i in self._random.choice(len(self.draws), 2, replace=False)]
         free = pair[0].shape[0] - labelled
-        size = min(MOST, max(LEAST, ENTRIES // max(1, pair[0].shape[1])))
-        batch = torch.from_numpy(labelled + self._random.permutation(free)[:size])
+        batch = torch.from_numpy(labelled + self._random.permutation(free)[: rows_a_step(pair[0].shape[1])])
         known = torch.stack([loss_of(head(rows[:labelled]), self.labels) for rows in pair]).mean()
         outs = torch.stack([head(rows[batch]) for rows in pair])
         return known + self.weight * min(1.0, self.steps / WARM_UP) * disagreement(outs, self.labels.ndim == 2)

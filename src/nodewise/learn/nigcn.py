@@ -181,7 +181,7 @@ class NIGCN(DiffusedClassifier):
         before = self._right_with(layout, *pair)
         for name in contested:
             candidate = replace(layout, **parts[name])
-            if candidate != layout and (right := self._right_with(candidate, *pair)).sum() > before.sum():
+            if candidate != layout and clearly_better(right := self._right_with(candidate, *pair), before):
                 layout, before = candidate, right
                 self.kept_.append(name.replace("_", " "))
         return layout

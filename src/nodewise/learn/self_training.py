@@ -7,10 +7,9 @@ import math
 import numpy as np
 import torch
 
-from nodewise.learn.trainer import loss_of
+from nodewise.learn.trainer import loss_of, rows_a_step
 
 SHARE = 0.6  # of the unlabelled nodes given to a class, the surest first
-BATCH = 2048  # of them a step
 
 
 def confident(proba: torch.Tensor, share: float = SHARE) -> tuple[torch.Tensor, torch.Tensor]:
@@ -40,5 +39,5 @@ class PseudoLabels:
         self._random = np.random.default_rng(seed)
 
     def __call__(self, head: torch.nn.Module) -> torch.Tensor:
-        batch = torch.from_numpy(self._random.permutation(self.rows.shape[0])[:BATCH])
+        batch = torch.from_numpy(self._random.permutation(self.rows.shape[0])[: rows_a_step(self.rows.shape[1])])
         return loss_of(head(self.rows[batch]), self.labels[batch])

@@ -87,11 +87,11 @@ class Lesson:
         self._extra: list[MakeLoss] = []
 
     def try_with(self, stage: Stage, *losses: MakeLoss) -> bool:
-        """Learn afresh with more losses; kept if no fewer validation labels are right, or if that is certain."""
+        """Learn afresh with more losses; kept if more validation labels are right, or if that is certain."""
         networks, epochs = self.learner.trained([*self._extra, *losses])
         self.epochs += epochs
         right, before = self.learner.right(networks), self.learner.right(self.networks)
-        kept = stage.certain or right is None or before is None or right.sum() >= before.sum()
+        kept = stage.certain or right is None or before is None or right.sum() > before.sum()
         if kept:
             self.networks = networks
             self.kept.append(stage.name)

@@ -20,6 +20,7 @@ from nodewise.learn.adam import Adam
 # other, which on a busy machine takes ten times as long as the work itself.
 WORTH_THREADS = 1 << 27
 LARGE = 1 << 14  # rows in a batch at most, unless the user says otherwise
+MOST_FREE, LEAST_FREE, FREE_NUMBERS = 1 << 10, 1 << 8, 1 << 20  # unlabelled rows a step, and numbers in them
 RUN = 1 << 8  # rows that lie side by side and stay together when they are shuffled out of a large array
 WINDOW = 1 << 17  # rows copied into memory at a time, and shuffled there
 
@@ -160,6 +161,11 @@ def balancing_weights(labels: torch.Tensor) -> torch.Tensor:
         there = labels.sum(0)
         return (labels.shape[0] - there).clamp_min(1) / there.clamp_min(1)
     return 1 / torch.bincount(labels).clamp_min(1)
+
+
+def rows_a_step(width: int) -> int:
+    """How many unlabelled rows of so many numbers are worth a step: the wider they are, the fewer."""
+    return min(MOST_FREE, max(LEAST_FREE, FREE_NUMBERS // max(1, width)))
 
 
 def _mean(values: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor | None) -> torch.Tensor:
