@@ -1,6 +1,7 @@
 """omega, rho, tau and epsilon that are found in fit."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import torch
 from nodewise import NIGCN, Graph, InputError, diffuse, diffusion_lengths, ghd, synthetic
 from nodewise.diffusion.ghd import check_ghd
 from nodewise.diffusion.length import tau_of_length
+from nodewise.diffusion.plan import Plan
 from nodewise.errors import NodewiseWarning
 from nodewise.features import Quantized
 from nodewise.learn import hop_weights
@@ -243,3 +245,28 @@ def test_several_labels_a_node_are_found_for_too(graph):
 def test_a_word_that_is_not_auto_is_refused(graph, name):
     with pytest.raises(InputError, match=f"{name}='best': expected a number, or 'auto'"):
         NIGCN(**{name: "best"}).fit(graph, TRAIN, VAL)
+
+
+# ---------------------------------------------------------------------- an allowance
+
+
+def test_an_allowance_decides_epsilon(graph, monkeypatch):
+    """What a diffusion costs is told by the plan, here one over epsilon."""
+
+    def plans(graph, nodes, **how):
+        return SimpleNamespace(plan=Plan("walks", "", {"walks": 1 / how["epsilon"]}))
+
+    monkeypatch.setattr("nodewise.learn.diffused.plan_diffusion", plans)
+    model = NIGCN(omega=1.0, rho=0.5, tau=1.0)
+    for allowance, expected in ((1000.0, 0.01), (100.0, 0.01), (99.0, 0.02), (12.0, 0.1)):
+        assert model._affordable_epsilon(graph, TEST, allowance) == pytest.approx(expected)
+    with pytest.warns(NodewiseWarning, match=r"even with epsilon=0\.2"):
+        assert model._affordable_epsilon(graph, TEST, 1.0) == 0.2
+
+
+def test_a_small_allowance_costs_accuracy_of_the_rows_and_nothing_else(graph):
+    free = NIGCN(**{**QUICK, "epsilon": "auto"}).fit(graph, TRAIN, VAL)
+    tight = NIGCN(**{**QUICK, "epsilon": "auto"}, allowance=1e9).fit(graph, TRAIN, VAL)
+    assert tight.found["epsilon"] == free.found["epsilon"] == 0.01
+    with pytest.raises(InputError, match="allowance=0"):
+        NIGCN(allowance=0).fit(graph, TRAIN, VAL)

@@ -66,6 +66,10 @@ def train(
     epsilon: Annotated[
         str | None, _option(_DIFFUSION, f"Smallest weight that must be found; less costs more. {_AUTO}")
     ] = None,
+    allowance: Annotated[
+        float | None,
+        _option(_DIFFUSION, "Seconds that rows may take; epsilon is the least that keeps to it. (default: no limit)"),
+    ] = None,
     engine: Annotated[str | None, _option(_DIFFUSION, "auto, exact, walks or stratified.")] = None,
     convention: Annotated[
         str | None, _option(_DIFFUSION, "Lengths as in the paper or in its program (reference).")
@@ -143,7 +147,8 @@ def train(
     params = given(
         omega=_number("omega", omega), rho=_number("rho", rho), tau=_number("tau", tau),
         epsilon=_number("epsilon", epsilon), layers=_number("layers", layers, int),
-        weight_decay=_number("weight-decay", weight_decay), engine=engine, convention=convention, mass=mass,
+        weight_decay=_number("weight-decay", weight_decay), allowance=allowance, engine=engine, convention=convention,
+        mass=mass,
         length=length, max_hops=max_hops, first_k=first_k, hidden=hidden, bias=bias, heads=heads, dropout=dropout,
         lr=lr, epochs=epochs, patience=patience, batch_size=batch_size,
         feature_norm=feature_norm, row_norm=row_norm, recipe=recipe, hop_attention=hop_attention,

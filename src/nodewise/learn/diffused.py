@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
-from dataclasses import KW_ONLY, asdict, dataclass, fields
+from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,15 +15,17 @@ from nodewise.diffusion.diffuse import Diffusion, Params, diffuse, plan_diffusio
 from nodewise.diffusion.length import Convention
 from nodewise.diffusion.plan import ENTRY_BYTES, Engine
 from nodewise.diffusion.walks import Mass
-from nodewise.errors import InputError
+from nodewise.errors import InputError, NodewiseWarning
 from nodewise.features import dense_rows
 from nodewise.graph import Graph
 from nodewise.learn.classifier import AUTO, nodes_or_all
 from nodewise.learn.decoupled import DecoupledClassifier
 from nodewise.learn.known import Known, reached, reached_without_own
 from nodewise.learn.layout import Layout
-from nodewise.learn.self_tuning import UNTUNED, Found, deepest
+from nodewise.learn.self_tuning import EPSILON, UNTUNED, Found, deepest
 from nodewise.memory import memory_budget
+
+EPSILONS = (EPSILON, 2 * EPSILON, 5 * EPSILON, 10 * EPSILON, 20 * EPSILON)  # that an allowance chooses among
 
 
 @dataclass(eq=False, repr=False)
@@ -47,6 +50,7 @@ class DiffusedClassifier(DecoupledClassifier):
     first_k: bool = True
     eta: float = 2.0
     delta: float = 0.01
+    allowance: float | None = None
     feature_norm: str = "l1"
     row_norm: str = "l2"
 
@@ -70,8 +74,32 @@ class DiffusedClassifier(DecoupledClassifier):
 
     def _prepare(self, graph: Graph, nodes: IntArray) -> None:
         self.phases_: dict[str, float] = {}
+        if self.allowance is not None and self.found_ is not None and self._is_open("epsilon"):
+            self.found_ = replace(self.found_, epsilon=self._affordable_epsilon(graph, nodes, self.allowance))
         self.plan_ = self._planned(graph, nodes).plan
         self.engine_ = self.plan_.engine
+
+    def _affordable_epsilon(self, graph: Graph, nodes: IntArray, allowance: float) -> float:
+        """The least that lets the rows of ``nodes`` be made in so many seconds, by what the plan expects."""
+        expected = 0.0
+        for epsilon in EPSILONS:
+            how = {**self._bank(self._layout(graph)), "engine": "auto", "epsilon": epsilon}
+            seconds = plan_diffusion(graph, nodes, **how).plan.seconds
+            expected = seconds.get(self.engine, min(seconds.values()))
+            if expected <= allowance:
+                return epsilon
+        warnings.warn(
+            f"allowance={allowance}: rows for {nodes.size:,} nodes are expected to take {expected:.3g} s even with "
+            f"epsilon={EPSILONS[-1]}, which is taken; ask for fewer nodes, or allow more",
+            NodewiseWarning,
+            stacklevel=6,
+        )
+        return EPSILONS[-1]
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        if self.allowance is not None and not self.allowance > 0:
+            raise InputError(f"allowance={self.allowance!r}: expected a number of seconds above 0")
 
     def cheapest_engine(self, graph: Graph, nodes: AnyArray | None = None) -> Engine:
         """The engine that ``engine="auto"`` would choose for these nodes, or for all."""

@@ -57,8 +57,9 @@ class NIGCN(DiffusedClassifier):
     *Diffusion*, as in :func:`nodewise.diffuse`: ``omega``, ``rho``, ``tau``, ``epsilon``, ``engine``, ``convention``,
     ``mass``, ``length``, ``max_hops``, ``first_k``. Where the first four are ``"auto"``, ``fit`` finds ``omega`` and
     ``rho`` by the loss on ``val`` (without ``val``, on training nodes held back in turn) and ``tau`` by where their
-    weight ends. ``engine="auto"`` chooses in ``fit`` and keeps its choice (``engine_``), so that a node's prediction
-    does not depend on what else is asked.
+    weight ends; ``epsilon`` is 0.01, or more where rows would take more seconds than ``allowance``. ``engine="auto"``
+    chooses in ``fit`` and keeps its choice (``engine_``), so that a node's prediction does not depend on what else is
+    asked.
 
     *Network*: ``hidden``, ``layers``, ``bias``, ``dropout``, ``lr``, ``weight_decay``, ``epochs``, ``patience``,
     ``batch_size``. Where ``layers``, ``weight_decay`` or ``bias`` is ``"auto"``, a few networks are compared on
