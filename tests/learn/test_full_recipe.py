@@ -9,7 +9,7 @@ from nodewise.learn.consistency import CONFIDENT, TEMPERATURE, Consistency, disa
 from nodewise.learn.head import Head
 from nodewise.learn.metrics import macro_f1
 from nodewise.learn.self_training import PseudoLabels, confident
-from nodewise.learn.stages import Learner, Lesson, Stage
+from nodewise.learn.stages import Learner, Lesson, Stage, Verdict
 from nodewise.learn.trainer import balancing_weights, loss_of, score_of
 
 TRAIN, VAL, TEST = np.arange(20), np.arange(20, 120), np.arange(120, 800)
@@ -181,24 +181,43 @@ def test_the_full_recipe_says_what_it_kept(graph, full):
                                "self-training 2", "correct and smooth"}  # fmt: skip
 
 
-def test_lessons_keep_what_is_better():
-    class Judge:
-        """Trains networks with a known number of right labels."""
+class Known(torch.nn.Module):
+    """A network of which it is known how many of 100 validation labels it has right."""
 
-        def __init__(self, scores):
-            self.scores = iter(scores)
+    def __init__(self, right):
+        super().__init__()
+        self.right = right
 
-        def trained(self, losses):
-            return next(self.scores), 10
 
-        def right(self, networks):
-            return np.arange(20) < networks
+class Judge:
+    """A learner whose networks come with their number of right labels."""
 
-    lesson = Lesson(Judge([10, 9, 10, 12, 3]))
-    tried = [lesson.try_with(Stage(name, certain), None) for name, certain in zip("abcd", [0, 0, 0, 1], strict=True)]
-    assert tried == [False, False, True, True]
-    assert lesson.kept == ["c", "d"]
-    assert (lesson.networks, lesson.epochs) == (3, 50)
+    def __init__(self, *scores):
+        self.scores = iter(scores)
+
+    def trained(self, losses):
+        return torch.nn.ModuleList([Known(next(self.scores))]), 10
+
+    def right(self, networks):
+        return np.arange(100) < np.mean([network.right for network in networks])
+
+
+@pytest.mark.parametrize(
+    ("score", "verdict", "left"),
+    [(60, Verdict.BETTER, [60]), (51, Verdict.UNCLEAR, [50, 51]), (40, Verdict.WORSE, [50])],
+)
+def test_the_better_networks_stay_and_both_where_that_is_not_clear(score, verdict, left):
+    lesson = Lesson(Judge(50, score))
+    assert lesson.try_with(Stage("it", False), None) is verdict
+    assert [network.right for network in lesson.networks] == left
+    assert lesson.kept == (["it"] if verdict is not Verdict.WORSE else [])
+    assert lesson.epochs == 20
+
+
+def test_what_is_asked_for_by_name_is_done():
+    lesson = Lesson(Judge(50, 10))
+    assert lesson.try_with(Stage("it", True), None) is Verdict.BETTER
+    assert [network.right for network in lesson.networks] == [10]
 
 
 @pytest.mark.parametrize("part", [{"consistency": 5.0}, {"self_training": 1}])

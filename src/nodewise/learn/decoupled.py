@@ -236,9 +236,7 @@ class DecoupledClassifier(NodeClassifier):
         return Head(self.row_width_, self.classes_.size, self.hidden, self.layers, self.dropout, self.bias)
 
     def _make_networks(self) -> torch.nn.ModuleList:
-        return torch.nn.ModuleList(self._make_head() for _ in range(self._count_of_heads)).to(
-            choose_device(self.device)
-        )
+        return torch.nn.ModuleList(self._make_head() for _ in range(self.count_)).to(choose_device(self.device))
 
     @classmethod
     def load(cls, path: str | Path, device: str | None = None) -> Self:
@@ -246,10 +244,10 @@ class DecoupledClassifier(NodeClassifier):
         return cls._loaded(path, **({} if device is None else {"device": device}))
 
     def _fitted_extras(self) -> dict[str, Any]:
-        return {"row_width": self.row_width_}
+        return {"row_width": self.row_width_, "networks": len(self.networks_)}
 
     def _restore_extras(self, fitted: dict[str, Any]) -> None:
-        self.row_width_ = int(fitted["row_width"])
+        self.row_width_, self.count_ = int(fitted["row_width"]), int(fitted["networks"])
 
     def _check_params(self) -> None:
         super()._check_params()

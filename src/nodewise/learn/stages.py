@@ -1,9 +1,10 @@
-"""The stages of learning: the paper's training, then what a recipe adds, each kept if validation nodes agree."""
+"""The stages of learning: the paper's training, then what a recipe adds, each kept unless validation nodes disagree."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -12,6 +13,7 @@ from torch import nn
 
 from nodewise._typing import BoolArray
 from nodewise.learn.consistency import Consistency
+from nodewise.learn.recipes import clearly_better
 from nodewise.learn.self_training import PseudoLabels, confident
 from nodewise.learn.trainer import ExtraLoss, Rows
 
@@ -66,6 +68,14 @@ def hits(proba: torch.Tensor, labels: torch.Tensor) -> BoolArray:
     return np.asarray(found.ravel().cpu().numpy())
 
 
+class Verdict(Enum):
+    """Of validation labels on networks, against those before."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    UNCLEAR = "unclear"
+
+
 class Stage(NamedTuple):
     """A name, and whether it is kept whatever the validation nodes say."""
 
@@ -86,32 +96,40 @@ class Lesson:
         self.networks, self.epochs = self.learner.trained([])
         self._extra: list[MakeLoss] = []
 
-    def try_with(self, stage: Stage, *losses: MakeLoss) -> bool:
-        """Learn afresh with more losses; kept if more validation labels are right, or if that is certain."""
+    def try_with(self, stage: Stage, *losses: MakeLoss) -> Verdict:
+        """Learn afresh with more losses, and let the validation labels decide between those networks and these.
+
+        The better ones stay, where that is clear; where it is not, both are asked from now on.
+        """
         networks, epochs = self.learner.trained([*self._extra, *losses])
         self.epochs += epochs
-        right, before = self.learner.right(networks), self.learner.right(self.networks)
-        kept = stage.certain or right is None or before is None or right.sum() > before.sum()
-        if kept:
-            self.networks = networks
+        verdict = self._verdict(stage, networks)
+        if verdict is not Verdict.WORSE:
+            self.networks = networks if verdict is Verdict.BETTER else nn.ModuleList([*self.networks, *networks])
             self.kept.append(stage.name)
-        return kept
+        return verdict
+
+    def _verdict(self, stage: Stage, networks: nn.ModuleList) -> Verdict:
+        right, before = self.learner.right(networks), self.learner.right(self.networks)
+        if stage.certain or right is None or before is None or clearly_better(right, before):
+            return Verdict.BETTER
+        return Verdict.WORSE if clearly_better(before, right) else Verdict.UNCLEAR
 
     def agree(self, draws: list[torch.Tensor], labels: torch.Tensor, weight: float, certain: bool) -> None:
-        """Consistency between draws, from here on if it is kept."""
+        """Consistency between draws, from here on if it is clearly better."""
 
         def loss(seed: int) -> Consistency:
             return Consistency(draws, labels, weight, seed)
 
-        if self.try_with(Stage("consistency", certain), loss):
+        if self.try_with(Stage("consistency", certain), loss) is Verdict.BETTER:
             self._extra.append(loss)
 
     def teach_itself(self, rows: torch.Tensor, most: int, certain: bool) -> None:
-        """Self-training in at most so many stages, until one does not help."""
+        """Self-training in at most so many stages, until one is clearly worse."""
         for number in range(most):
             places, labels = confident(self.learner.proba(self.networks, rows))
             stage = Stage(f"self-training {number + 1}", certain)
-            if not self.try_with(stage, _pseudo_labels(rows[places], labels)):
+            if self.try_with(stage, _pseudo_labels(rows[places], labels)) is Verdict.WORSE:
                 break
 
 
