@@ -1,4 +1,4 @@
-"""Writes docs/results/comparison.md from the comparisons kept beside it.    python docs/tables.py"""
+"""Writes comparison.md and recipes.md in docs/results from what is kept beside them.    python docs/tables.py"""
 
 from __future__ import annotations
 
@@ -91,8 +91,59 @@ def seconds() -> list[str]:
     return lines
 
 
+def recipes(names: tuple[str, ...], rows: tuple[str, ...]) -> list[str]:
+    """Micro-F1 and seconds a split, a line a data set."""
+    lines = ["| | " + " | ".join(f"{row} | s" for row in rows) + " |", "| --- |" + " ---: | ---: |" * len(rows)]
+    for name in names:
+        file = RESULTS / "recipes" / f"{name}.json"
+        found = json.loads(file.read_text("utf-8"))["rows"] if file.is_file() else {}
+        cells = []
+        for row in rows:
+            told = found.get(row)
+            cells += ["–", ""] if told is None else [_f1(told), f"{told['seconds_a_split']:.1f}"]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def parts() -> list[str]:
+    """What each part alone adds to the defaults, and how often the full recipe kept it."""
+    found = {
+        name: json.loads((RESULTS / "recipes" / f"{name}.json").read_text("utf-8"))["rows"]
+        for name in PAPER
+        if (RESULTS / "recipes" / f"{name}.json").is_file()
+    }
+    lines = ["| | " + " | ".join(f"{name} | kept" for name in found) + " |", "| --- |" + " ---: | ---: |" * len(found)]
+    names = [row for rows in found.values() for row in rows if row not in ("paper", "full")]
+    for row in dict.fromkeys(names):
+        cells = []
+        for rows in found.values():
+            kept = [times for part, times in rows["full"]["kept"].items() if part.startswith(row)]
+            cells += [_f1(rows[row]) if row in rows else "–", f"{max(kept, default=0)} of 10" if row in KEPT else ""]
+        lines.append(f"| {row} | " + " | ".join(cells) + " |")
+    return lines
+
+
+KEPT = ("hop attention", "raw features", "label reuse", "consistency", "self-training", "correct and smooth")
+
+
+def _f1(row: dict[str, Any]) -> str:
+    return f"{100 * row['test_f1_mean']:.2f} ± {100 * row['test_f1_std']:.2f}"
+
+
+def write_recipes() -> None:
+    lines = [
+        "# Recipes: micro-F1 on ten splits, and seconds a split on one thread\n",
+        "Made by `python docs/tables.py` from `recipes/*.json`.\n",
+        *recipes((*PAPER, *OTHERS), ("paper", "auto", "full")),
+        "\n## Each part alone, added to auto, and how often the full recipe kept it\n",
+        *parts(),
+    ]
+    (RESULTS / "recipes.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def main() -> None:
-    parts = [
+    write_recipes()
+    sections = [
         "# Micro-F1 on the same splits, and the paper's\n\nMade by `python docs/tables.py` from `compare-*.json`.\n",
         *beside_the_paper(),
         "\n## Other graphs\n",
@@ -102,7 +153,7 @@ def main() -> None:
         "\n## Seconds a split: preparation + training, one thread\n",
         *seconds(),
     ]
-    (RESULTS / "comparison.md").write_text("\n".join(parts) + "\n", encoding="utf-8")
+    (RESULTS / "comparison.md").write_text("\n".join(sections) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -94,14 +94,13 @@ class Lesson:
 
     def __post_init__(self) -> None:
         self.networks, self.epochs = self.learner.trained([])
-        self._extra: list[MakeLoss] = []
 
-    def try_with(self, stage: Stage, *losses: MakeLoss) -> Verdict:
-        """Learn afresh with more losses, and let the validation labels decide between those networks and these.
+    def try_with(self, stage: Stage, loss: MakeLoss) -> Verdict:
+        """Learn afresh with one more loss, and let the validation labels decide between those networks and these.
 
         The better ones stay, where that is clear; where it is not, both are asked from now on.
         """
-        networks, epochs = self.learner.trained([*self._extra, *losses])
+        networks, epochs = self.learner.trained([loss])
         self.epochs += epochs
         verdict = self._verdict(stage, networks)
         if verdict is not Verdict.WORSE:
@@ -116,13 +115,12 @@ class Lesson:
         return Verdict.WORSE if clearly_better(before, right) else Verdict.UNCLEAR
 
     def agree(self, draws: list[torch.Tensor], labels: torch.Tensor, weight: float, certain: bool) -> None:
-        """Consistency between draws, from here on if it is clearly better."""
+        """Consistency between draws."""
 
         def loss(seed: int) -> Consistency:
             return Consistency(draws, labels, weight, seed)
 
-        if self.try_with(Stage("consistency", certain), loss) is Verdict.BETTER:
-            self._extra.append(loss)
+        self.try_with(Stage("consistency", certain), loss)
 
     def teach_itself(self, rows: torch.Tensor, most: int, certain: bool) -> None:
         """Self-training in at most so many stages, until one is clearly worse."""
