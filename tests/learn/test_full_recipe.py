@@ -214,6 +214,24 @@ def test_the_better_networks_stay_and_both_where_that_is_not_clear(score, verdic
     assert lesson.epochs == 20
 
 
+def test_consistency_asked_for_by_name_stays_while_the_network_teaches_itself():
+    used = []
+
+    class Recording(Judge):
+        def trained(self, losses):
+            used.append([type(make(0)).__name__ for make in losses])
+            return super().trained(losses)
+
+        def proba(self, networks, rows):
+            return torch.eye(4)
+
+    for certain in (True, False):
+        lesson = Lesson(Recording(50, 51, 52))
+        lesson.agree([torch.eye(4)] * 2, torch.tensor([0, 1]), 1.0, certain)
+        lesson.teach_itself(torch.eye(4), 1, certain)
+    assert used == [[], ["Consistency"], ["Consistency", "PseudoLabels"], [], ["Consistency"], ["PseudoLabels"]]
+
+
 def test_what_is_asked_for_by_name_is_done():
     lesson = Lesson(Judge(50, 10))
     assert lesson.try_with(Stage("it", True), None) is Verdict.BETTER

@@ -94,13 +94,14 @@ class Lesson:
 
     def __post_init__(self) -> None:
         self.networks, self.epochs = self.learner.trained([])
+        self._always: list[MakeLoss] = []  # losses asked for by name, which later stages have too
 
     def try_with(self, stage: Stage, loss: MakeLoss) -> Verdict:
         """Learn afresh with one more loss, and let the validation labels decide between those networks and these.
 
         The better ones stay, where that is clear; where it is not, both are asked from now on.
         """
-        networks, epochs = self.learner.trained([loss])
+        networks, epochs = self.learner.trained([*self._always, loss])
         self.epochs += epochs
         verdict = self._verdict(stage, networks)
         if verdict is not Verdict.WORSE:
@@ -121,6 +122,7 @@ class Lesson:
             return Consistency(draws, labels, weight, seed)
 
         self.try_with(Stage("consistency", certain), loss)
+        self._always += [loss] * certain
 
     def teach_itself(self, rows: torch.Tensor, most: int, certain: bool) -> None:
         """Self-training in at most so many stages, until one is clearly worse."""
