@@ -19,6 +19,7 @@ from nodewise.splits import random_splits, read_split_file
 TRAIN, VAL, TEST = np.arange(60), np.arange(60, 160), np.arange(160, 600)
 FAST = {"epochs": 200, "patience": 30, "epsilon": 0.05}
 FIXED = {**FAST, "omega": 1.15, "rho": 0.1, "tau": 1.9, "layers": 2, "bias": True, "weight_decay": 5e-3}
+OPEN = {**FAST, "omega": 1.15, "rho": 0.1, "tau": 1.9, "epochs": 5}
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +79,7 @@ def test_labels_need_not_be_consecutive(graph):
 
 def test_without_validation_nodes_it_trains_to_the_end(graph):
     fitted = NIGCN(**{**FAST, "epochs": 40}).fit(graph, TRAIN)
-    assert fitted.epochs_ == 40
+    assert fitted.epochs_ == 3 * 40  # of three networks
     assert fitted.val_f1_ is None
     assert fitted.score(graph, TEST) > 0.7
 
@@ -86,6 +87,17 @@ def test_without_validation_nodes_it_trains_to_the_end(graph):
 def test_mini_batches_and_deeper_networks_learn_too(graph):
     fitted = NIGCN(**FAST, batch_size=16, layers=4, hidden=32, lr=0.005).fit(graph, TRAIN, VAL)
     assert fitted.score(graph, TEST) > 0.8
+
+
+@pytest.mark.parametrize(
+    ("params", "count"),
+    [({}, 3), ({"heads": 2}, 2), ({"layers": 2, "bias": True, "weight_decay": 0.01}, 1), ({"layers": 2}, 3)],
+)
+def test_few_rows_and_an_open_network_make_three_heads(graph, params, count, monkeypatch):
+    fitted = NIGCN(**{**OPEN, **params}).fit(graph, TRAIN, VAL)
+    assert len(fitted.networks_) == count
+    monkeypatch.setattr("nodewise.learn.nigcn.CONTEST_ROWS", TRAIN.size - 1)
+    assert len(NIGCN(**{**OPEN, **params}).fit(graph, TRAIN, VAL).networks_) == params.get("heads", 1)
 
 
 def test_several_heads_average_their_probabilities(tmp_path, graph):

@@ -92,7 +92,7 @@ def test_the_value_of_a_trial_is_that_of_labels_that_stopped_no_network(graph, s
     scores = []
     for train, val, _ in splits:
         for stop, judge in ((val[::2], val[1::2]), (val[1::2], val[::2])):
-            model = NIGCN(**tuned.params)
+            model = NIGCN(**{**tuned.params, "heads": 1})
             model.fit_rows(graph, [train, stop], [bank.rows(nodes, tuned.params) for nodes in (train, stop)])
             said = model.labels_of_proba(model.proba_of_rows(bank.rows(judge, tuned.params)))
             scores.append(np.mean(said == graph.labels[judge]))

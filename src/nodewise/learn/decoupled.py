@@ -191,7 +191,7 @@ class DecoupledClassifier(NodeClassifier):
 
         They are stopped by each of ``vals`` in turn. ``extra``: makers of losses to add, which take a seed.
         """
-        seeds = [self.seed + head * HEADS_APART for head in range(self._count_of_heads)]
+        seeds = [self.seed + head * HEADS_APART for head in range(self._count_of_heads(rows[0].shape[0]))]
         trained = [
             train(self._make_head, rows, val, self._recipe(seed), [make(seed) for make in extra])
             for seed, val in zip(seeds, cycle(vals), strict=False)
@@ -228,8 +228,8 @@ class DecoupledClassifier(NodeClassifier):
     def _proba(self, graph: Graph, nodes: IntArray) -> FloatArray:
         return np.concatenate([self.proba_of_rows(rows) for rows in self._rows_in_steps(graph, nodes)])
 
-    @property
-    def _count_of_heads(self) -> int:
+    def _count_of_heads(self, rows: int) -> int:
+        """How many learn from so many training rows."""
         return self.heads
 
     def _make_head(self) -> torch.nn.Module:
@@ -251,7 +251,8 @@ class DecoupledClassifier(NodeClassifier):
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_whole("heads", self._count_of_heads)
+        if self.heads is not None:
+            check_whole("heads", self.heads)
         check_norm(self.row_norm)
         choose_device(self.device)
 

@@ -45,6 +45,7 @@ class Network(NamedTuple):
 # Sparse graphs with few labels want more weight decay than dense ones, and now and then a linear network.
 NETWORKS = (Network(2, 0.003, True), Network(2, 0.001, True), Network(2, 0.01, True), Network(1, 0.01, False))
 CONTEST_ROWS = 4096  # that they learn from when they are compared
+OPEN_HEADS = 3  # networks that are averaged where nothing is said about them, and where few rows make them cheap
 DRAWS, DRAW_EPSILON = 6, 0.05  # of walks that consistency compares
 ATTENTION_HOPS = 8  # that attention chooses among, at most
 ATTENTION_WIDTH = 1 << 13  # numbers in a bank's row beyond which the recipe leaves attention out
@@ -65,7 +66,8 @@ class NIGCN(DiffusedClassifier):
     ``batch_size``. Where ``layers``, ``weight_decay`` or ``bias`` is ``"auto"``, a few networks are compared on
     ``val``. ``found`` says what came out. ``feature_norm`` and ``row_norm`` ("none", "l1", "l2") scale the features
     before the diffusion and the rows after it. ``heads``: so many networks learn from different starts, and their
-    probabilities are averaged. ``class_weight="balanced"``: rare classes count as much as common ones.
+    probabilities are averaged (by default one, or three where ``fit`` chooses the network and rows are few).
+    ``class_weight="balanced"``: rare classes count as much as common ones.
 
     *Beyond the paper*: ``recipe="full"`` adds parts, each kept if the validation nodes get better by it (``kept_``).
     Each is an option of its own, and what you set is done. What a row has: ``hop_attention`` (every node weighs its
@@ -269,9 +271,10 @@ class NIGCN(DiffusedClassifier):
         self.engine_, self.layout_, self.kept_ = engine, Layout(rows[0].shape[1]), []
         return super().fit_rows(graph, nodes, rows)
 
-    @property
-    def _count_of_heads(self) -> int:
-        return int(self._part("heads"))
+    def _count_of_heads(self, rows: int) -> int:
+        if self.heads is not None or self.recipe == "full":
+            return int(self._part("heads"))
+        return OPEN_HEADS if len(self._open_networks()) > 1 and rows <= CONTEST_ROWS else 1
 
     def _unlabelled(self, graph: Graph, nodes: list[IntArray], inductive: bool, part: AnyArray | None) -> IntArray:
         if not any(map(self._part, ("consistency", "self_training", "correct_and_smooth"))):
@@ -300,7 +303,7 @@ class NIGCN(DiffusedClassifier):
         self.kept_ += lesson.kept
 
     def _learner(self, train: Rows, val: Rows | None) -> Learner:
-        crossed = self.recipe == "full" and self._count_of_heads > 1
+        crossed = self.recipe == "full" and self._count_of_heads(train[0].shape[0]) > 1
         return Learner(partial(self._trained_heads, train), self._joint_proba, val, crossed)
 
     # ------------------------------------------------------------------ at last, a look back

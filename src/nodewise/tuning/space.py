@@ -8,6 +8,7 @@ from nodewise.diffusion.ghd import ghd
 from nodewise.diffusion.length import tau_of_length
 from nodewise.graph import Graph
 from nodewise.learn.hop_weights import LEAST_RHO, MOST_OMEGA, MOST_RHO, worthwhile_hops
+from nodewise.learn.nigcn import OPEN_HEADS
 from nodewise.learn.self_tuning import EPSILON
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def completed(point: dict[str, Any], graph: Graph, hops: int) -> dict[str, Any]:
     """
     omega = min(point["omega"], hops ** point["rho"])
     tau = tau_of_length(graph, worthwhile_hops(ghd(omega, point["rho"], hops)), "paper")
-    return {**point, "omega": omega, "tau": tau, "epsilon": EPSILON, "max_hops": hops, "feature_norm": FEATURE_NORM}
+    common = {"epsilon": EPSILON, "max_hops": hops, "feature_norm": FEATURE_NORM, "heads": OPEN_HEADS}
+    return {**point, "omega": omega, "tau": tau, **common}
 
 
 def within(params: dict[str, Any]) -> dict[str, Any]:
