@@ -17,6 +17,7 @@ from nodewise.features import Quantized
 from nodewise.learn import hop_weights
 from nodewise.learn.head import Head
 from nodewise.learn.hop_weights import HopWeights, Step, best_step, learn_hop_weights, mixed, projected, worthwhile_hops
+from nodewise.learn.self_tuning import NEAR, Found
 
 TRAIN, VAL, TEST = np.arange(80), np.arange(80, 280), np.arange(280, 1000)
 QUICK = {"epochs": 60, "patience": 30, "epsilon": 0.05}
@@ -155,7 +156,7 @@ def test_fit_finds_the_four_and_says_how(graph):
     assert found.epsilon == 0.01
     used = fitted._diffusion()
     assert (used["omega"], used["rho"], used["tau"], used["epsilon"]) == (found.omega, found.rho, found.tau, 0.01)
-    named = NIGCN(found.omega, found.rho, found.tau, 0.01, max_hops=16, epochs=60, patience=30)
+    named = NIGCN(found.omega, found.rho, found.tau, 0.01, max_hops=hop_weights.DEEPEST, epochs=60, patience=30)
     assert np.array_equal(named.set_params(engine=fitted.engine_).represent(graph, TEST), fitted.represent(graph, TEST))
 
 
@@ -195,7 +196,7 @@ def test_numbers_given_are_left_alone(graph):
 def test_without_validation_nodes_training_nodes_are_held_back(graph):
     found = NIGCN(**QUICK).fit(graph, TRAIN).found_
     assert found.guide == "training nodes held back, 5 times"
-    shares = ghd(found.omega, found.rho, 16)
+    shares = ghd(found.omega, found.rho, hop_weights.DEEPEST)
     assert shares[0] / shares.sum() < 0.5  # it did not fall to the node's own features
 
 
@@ -270,3 +271,20 @@ def test_a_small_allowance_costs_accuracy_of_the_rows_and_nothing_else(graph):
     assert tight.found["epsilon"] == free.found["epsilon"] == 0.01
     with pytest.raises(InputError, match="allowance=0"):
         NIGCN(allowance=0).fit(graph, TRAIN, VAL)
+
+
+# ---------------------------------------------------------------------- a short reach
+
+
+def test_a_short_reach_is_taken_where_it_has_more_labels_right(graph, monkeypatch):
+    """Whatever the loss says: here it says to go far, on a graph whose far hops say nothing."""
+    far = Found(1.5, 0.2, 5.0, 0.01, hop_weights.DEEPEST, "validation nodes")
+    monkeypatch.setattr("nodewise.learn.nigcn.find", lambda *args: far)
+    fitted = NIGCN(**QUICK).fit(graph, TRAIN, VAL)
+    assert (fitted.found_.omega, fitted.found_.rho) == NEAR
+    assert fitted.found_.hops < far.hops
+    assert fitted.found["omega"] == NEAR[0]
+
+
+def test_numbers_that_are_given_have_no_rival(graph):
+    assert NIGCN(omega=2.0, **QUICK).fit(graph, TRAIN, VAL).found_.omega == 2.0

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from nodewise import NIGCN, InputError, StoreError, find_preset, open_store, synthetic, write_store
+from nodewise.learn.hop_weights import DEEPEST
 from nodewise.learn.presets import presets, read_preset, write_preset
 from nodewise.splits import Split, random_splits
 from nodewise.tuning import study as study_file
@@ -47,7 +48,7 @@ def tuned(store, splits, tmp_path_factory):
 @pytest.mark.parametrize(("omega", "rho", "tau"), [(1.0, 0.3, 1.0), (0.5, 1.0, 0.3), (1.2, 0.1, 3.0)])
 def test_rows_are_those_of_a_model_with_the_same_parameters(graph, omega, rho, tau, row_norm):
     nodes = np.arange(50, 250)
-    params = dict(omega=omega, rho=rho, tau=tau, row_norm=row_norm, max_hops=16)
+    params = dict(omega=omega, rho=rho, tau=tau, row_norm=row_norm, max_hops=DEEPEST)
     bank = HopBank(graph, [nodes], "l1", epsilon=0.01, hops=None, seed=0, threads=1, memory=None)
     assert bank.engine == "exact"
     asked = np.array([70, 51, 249, 51])
@@ -59,7 +60,7 @@ def test_a_bank_is_as_deep_as_memory_allows(graph):
     def bank(memory):
         return HopBank(graph, [np.arange(100)], "l1", epsilon=0.01, hops=None, seed=0, threads=1, memory=memory)
 
-    assert bank("1GB").hops == 16
+    assert bank("1GB").hops == DEEPEST
     assert bank(2 * 4 * 100 * 10 * 6).hops == 5
     with pytest.raises(InputError, match="--memory"):
         bank(2 * 4 * 100 * 10 * 2)
@@ -73,7 +74,7 @@ def test_a_preset_lies_within_the_space(graph, name):
     point = within({**NIGCN().get_params(), **presets[name]})
     assert all(low <= point[name] <= high for name, (low, high) in NUMBERS.items())
     assert all(point[name] in values for name, values in CHOICES.items())
-    NIGCN(**completed(point, graph, 16))._check_params()
+    NIGCN(**completed(point, graph, DEEPEST))._check_params()
 
 
 # ---------------------------------------------------------------------- a study
@@ -88,7 +89,7 @@ def test_a_study_tells_of_all_its_trials(tuned):
 
 
 def test_the_value_of_a_trial_is_that_of_labels_that_stopped_no_network(graph, splits, tuned):
-    bank = HopBank(graph, [np.arange(400)], "l1", epsilon=0.01, hops=16, seed=0, threads=None, memory=None)
+    bank = HopBank(graph, [np.arange(400)], "l1", epsilon=0.01, hops=DEEPEST, seed=0, threads=None, memory=None)
     scores = []
     for train, val, _ in splits:
         for stop, judge in ((val[::2], val[1::2]), (val[1::2], val[::2])):

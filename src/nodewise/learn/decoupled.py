@@ -185,13 +185,17 @@ class DecoupledClassifier(NodeClassifier):
         return self
 
     def _trained_heads(
-        self, rows: Rows, vals: Sequence[Rows | None], extra: Sequence[Callable[[int], ExtraLoss]] = ()
+        self,
+        rows: Rows,
+        vals: Sequence[Rows | None],
+        extra: Sequence[Callable[[int], ExtraLoss]] = (),
+        count: int | None = None,
     ) -> tuple[torch.nn.ModuleList, int]:
-        """So many as ``heads`` says, each from a start of its own, and the epochs that took.
+        """``count`` of them, or so many as ``heads`` says, each from a start of its own, and the epochs that took.
 
         They are stopped by each of ``vals`` in turn. ``extra``: makers of losses to add, which take a seed.
         """
-        seeds = [self.seed + head * HEADS_APART for head in range(self._count_of_heads(rows[0].shape[0]))]
+        seeds = [self.seed + head * HEADS_APART for head in range(count or self._count_of_heads(rows[0].shape[0]))]
         trained = [
             train(self._make_head, rows, val, self._recipe(seed), [make(seed) for make in extra])
             for seed, val in zip(seeds, cycle(vals), strict=False)

@@ -24,8 +24,8 @@ from nodewise.learn.adam import Adam
 from nodewise.learn.head import Head
 from nodewise.learn.trainer import loss_of, seeded, tuned
 
-DEEPEST = 16  # hops of a bank
-WIDEST = 256  # columns of a bank; wider features are projected
+DEEPEST = 10  # hops of a bank
+WIDEST = 1024  # columns of a bank; wider features are projected
 MOST_NODES = 2048  # of training and of guiding nodes
 STEPS, WARM_UP, EVERY = 250, 20, 5  # of the network; before and between the steps of omega and rho
 NETWORK_RATE, RATE, WEIGHT_DECAY = 0.01, 0.05, 5e-3

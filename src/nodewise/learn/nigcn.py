@@ -28,9 +28,9 @@ from nodewise.learn.hop_attention import HopAttention
 from nodewise.learn.known import Known
 from nodewise.learn.layout import Layout
 from nodewise.learn.recipes import RECIPES, RecipeName, clearly_better
-from nodewise.learn.self_tuning import Labelled, find
+from nodewise.learn.self_tuning import Found, Labelled, find, nearby
 from nodewise.learn.stages import Free, Learner, Lesson, hits
-from nodewise.learn.trainer import Recipe, Rows, score_of_rows
+from nodewise.learn.trainer import Recipe, Rows
 from nodewise.learn.trainer import train as train_head
 
 
@@ -153,11 +153,25 @@ class NIGCN(DiffusedClassifier):
         if AUTO in (self.omega, self.rho, self.tau, self.epsilon):
             norms = (self.feature_norm, self.row_norm)
             self.found_ = find(train, val, self._open_diffusion(), self._head_of_width, norms, self.seed)
+            if val is not None and self._is_open("omega") and self._is_open("rho"):
+                self.found_ = self._further_or_nearer(self.found_, train, val)
         self.num_nodes_ = graph.num_nodes
         self.labels_ = Known(nodes[0], self._shares(labels[0]))
         self.layout_ = self._chosen_layout(graph, train, val, inductive)
         if not self.layout_.classes:
             self.labels_ = None
+
+    def _further_or_nearer(self, found: Found, train: Labelled, val: Labelled) -> Found:
+        """What was found by the loss, or a short reach if that has more labels right.
+
+        Deep hops are smooth, and a network on smooth rows is less sure and so has less loss where it is wrong.
+        """
+        pair = train.some(CONTEST_ROWS, self.seed), val.some(CONTEST_ROWS, self.seed)
+        short = nearby(found, train.graph, self._open_diffusion())
+        layout = Layout(train.graph.num_features)
+        before = self._right_with(layout, *pair)
+        self.found_ = short
+        return short if self._right_with(layout, *pair).sum() > before.sum() else found
 
     def _chosen_layout(self, graph: Graph, train: Labelled, val: Labelled | None, inductive: bool) -> Layout:
         """The parts of a row that were asked for, and of the recipe's those by which validation nodes get better."""
@@ -199,10 +213,7 @@ class NIGCN(DiffusedClassifier):
         """Which labels of ``val`` are right after learning from rows of such a layout."""
         self.layout_ = layout
         rows, few = ((torch.from_numpy(self._rows(part.graph, part.nodes)), part.labels) for part in (train, val))
-        learner = self._learner(rows, few)
-        right = learner.right(learner.trained([])[0])
-        assert right is not None  # there are validation nodes
-        return right
+        return self._right_after(rows, few)
 
     def _shares(self, labels: torch.Tensor) -> FloatArray:
         """Labels as a row of classes each."""
@@ -212,18 +223,24 @@ class NIGCN(DiffusedClassifier):
     # ------------------------------------------------------------------ then the network
 
     def _choose_network(self, train: Rows, val: Rows | None) -> None:
-        """Of the networks that are open, the one with the best score on ``val`` after learning from some rows."""
+        """Of the networks that are open, the one with most labels of ``val`` right after learning from some rows."""
         options = self._open_networks()
         self.network_ = options[0]
         if len(options) == 1 or val is None:
             return
         some, few = self._some_rows(train), self._some_rows(val)
-        scores = []
+        right = []
         for option in options:
             self.network_ = option
-            head, _ = train_head(self._make_head, some, few, self._recipe(self.seed))
-            scores.append(score_of_rows(head, few))
-        self.network_ = options[scores.index(max(scores))]
+            right.append(self._right_after(some, few).sum())
+        self.network_ = options[int(np.argmax(right))]
+
+    def _right_after(self, train: Rows, val: Rows) -> BoolArray:
+        """Which labels of ``val`` are right after learning from ``train``, by networks that these did not stop."""
+        learner = Learner(partial(self._trained_heads, train, count=2), self._joint_proba, val, crossed=True)
+        right = learner.right(learner.trained([])[0])
+        assert right is not None  # there are validation labels
+        return right
 
     def _some_rows(self, rows: Rows) -> Rows:
         """At most :data:`CONTEST_ROWS` of them, from anywhere: training nodes may come class by class."""

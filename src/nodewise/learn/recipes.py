@@ -30,7 +30,7 @@ class Parts:
     correct_and_smooth: bool = False
 
 
-RECIPES = {"paper": Parts(), "full": Parts(4, True, True, True, 5.0, 2, True)}
+RECIPES = {"paper": Parts(), "full": Parts(4, True, True, True, 5.0, 1, True)}
 
 
 def clearly_better(right: BoolArray, before: BoolArray) -> bool:

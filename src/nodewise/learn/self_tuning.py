@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from nodewise.learn.hop_weights import (
 from nodewise.memory import memory_budget
 
 EPSILON = 0.01
+NEAR = (0.9, 1.0)  # omega and rho of a short reach
 FOLDS = 5
 
 
@@ -94,6 +95,13 @@ def find(
     hops = worthwhile_hops(ghd(omega, rho, deepest(params)))
     tau = tau_of_length(train.graph, hops, params["convention"]) if given["tau"] is None else given["tau"]
     return Found(omega, rho, tau, epsilon, hops, guide)
+
+
+def nearby(found: Found, graph: Graph, params: dict[str, Any]) -> Found:
+    """A short reach in place of what was found: that which suits graphs with many neighbours a node."""
+    hops = min(deepest(params), worthwhile_hops(ghd(*NEAR, deepest(params))))
+    tau = tau_of_length(graph, hops, params["convention"]) if params["tau"] == AUTO else params["tau"]
+    return replace(found, omega=NEAR[0], rho=NEAR[1], tau=tau, hops=hops)
 
 
 def deepest(params: dict[str, Any]) -> int:
