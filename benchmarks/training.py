@@ -3,7 +3,7 @@
     NODEWISE_DATA=... python benchmarks/training.py -o docs/results/training.json
 
 The paper trains for up to 1,000 epochs with a patience of 400 in batches of 32 rows. Here each data set's preset trains
-on the same rows, in turn with the same network trained so; scores are of the ten fixed splits. Throughput: a hundred
+on the same rows, in turn with the same networks trained so; scores are of the ten fixed splits. Throughput: a hundred
 thousand rows of 128 numbers, three epochs, and how many cores were busy.
 """
 
@@ -25,7 +25,7 @@ from nodewise.learn.metrics import micro_f1
 from nodewise.splits import read_split_file
 
 DATASETS = ("cora", "citeseer", "pubmed")
-PAPER = {"epochs": 1000, "patience": 400, "batch_size": 32, "heads": 1}
+PAPER = {"epochs": 1000, "patience": 400, "batch_size": 32}
 ROWS, WIDTH, EPOCHS, REPEATS = 100_000, 128, 3, 5
 
 

@@ -276,14 +276,17 @@ def test_a_small_allowance_costs_accuracy_of_the_rows_and_nothing_else(graph):
 # ---------------------------------------------------------------------- a short reach
 
 
-def test_a_short_reach_is_taken_where_it_has_more_labels_right(graph, monkeypatch):
-    """Whatever the loss says: here it says to go far, on a graph whose far hops say nothing."""
+@pytest.mark.parametrize(("found_right", "near_right", "near"), [(50, 51, True), (50, 50, False), (51, 50, False)])
+def test_a_short_reach_is_taken_where_it_has_more_labels_right(graph, monkeypatch, found_right, near_right, near):
+    def right(model, layout, train, val):
+        return np.arange(100) < (near_right if model.found_.omega == NEAR[0] else found_right)
+
     far = Found(1.5, 0.2, 5.0, 0.01, hop_weights.DEEPEST, "validation nodes")
     monkeypatch.setattr("nodewise.learn.nigcn.find", lambda *args: far)
+    monkeypatch.setattr(NIGCN, "_right_with", right)
     fitted = NIGCN(**QUICK).fit(graph, TRAIN, VAL)
-    assert (fitted.found_.omega, fitted.found_.rho) == NEAR
-    assert fitted.found_.hops < far.hops
-    assert fitted.found["omega"] == NEAR[0]
+    assert (fitted.found_.omega, fitted.found_.rho) == (NEAR if near else (1.5, 0.2))
+    assert (fitted.found_.hops < far.hops) == near
 
 
 def test_numbers_that_are_given_have_no_rival(graph):

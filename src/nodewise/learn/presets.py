@@ -28,8 +28,15 @@ _DENSE = {**_NEAR, "feature_norm": "none", "layers": 2, "bias": True, "weight_de
 presets: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "cora": {**_CORA, "layers": 2, "bias": True, "weight_decay": 0.01, "lr": 0.04},
-        "citeseer": {**_CITESEER, "feature_norm": "none", "layers": 1, "bias": False, "weight_decay": 0.01},
-        "pubmed": {**_PUBMED, "heads": 5, "layers": 2, "bias": False, "weight_decay": 0.01},
+        "citeseer": {
+            **_CITESEER,
+            "feature_norm": "none",
+            "layers": 1,
+            "bias": False,
+            "weight_decay": 0.01,
+            "patience": 40,
+        },
+        "pubmed": {**_PUBMED, "heads": 5, "layers": 2, "bias": False, "weight_decay": 0.01, "patience": 40},
         "amazon-computers": _DENSE,
         "amazon-photo": _DENSE,
         "coauthor-cs": {**_DENSE, "feature_norm": "l1"},
