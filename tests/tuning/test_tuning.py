@@ -1,7 +1,9 @@
 """nodewise tune: one diffusion, many trials."""
 
 import json
+import math
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -13,8 +15,10 @@ from nodewise.splits import Split, random_splits
 from nodewise.tuning import study as study_file
 from nodewise.tuning import tune
 from nodewise.tuning.bank import HopBank
+from nodewise.tuning.judge import Task, judged
 from nodewise.tuning.picture import make_figure
 from nodewise.tuning.space import CHOICES, NUMBERS, completed, within
+from nodewise.tuning.trials import STARTING, _floors
 
 SIZES = dict(per_class=15, val=60, test=100)
 
@@ -38,7 +42,7 @@ def splits(graph):
 
 @pytest.fixture(scope="module")
 def tuned(store, splits, tmp_path_factory):
-    return tune(store, tmp_path_factory.mktemp("study") / "out", splits, trials=14)
+    return tune(store, tmp_path_factory.mktemp("study") / "out", splits, trials=14, threads=2)
 
 
 # ---------------------------------------------------------------------- the bank
@@ -100,17 +104,60 @@ def test_the_value_of_a_trial_is_that_of_labels_that_stopped_no_network(graph, s
     assert tuned.best.value == pytest.approx(np.mean(scores), abs=0.011)  # a label more or less by rounding
 
 
-def test_hopeless_trials_are_given_up(tuned):
-    given_up = [trial for trial in tuned.trials if trial.given_up]
-    assert all(trial.number >= study_file.STARTING for trial in given_up)
+@pytest.fixture(scope="module")
+def tasks(graph, splits):
+    return [
+        Task(graph.features[nodes], graph.labels[nodes], split.train.size)
+        for split in splits
+        for nodes in [np.concatenate([split.train, split.val])]
+    ]
+
+
+PARAMS = dict(omega=1.0, rho=0.1, tau=1.0, epsilon=0.1, layers=1, weight_decay=0.01, bias=True, heads=1, threads=1)
+
+
+def test_trials_below_the_floor_of_any_step_but_the_last_are_given_up(tasks):
+    whole = judged(PARAMS, tasks, [], math.inf)
+    assert len(whole.reports) == 4  # two of each split
+    assert not whole.given_up
+    assert whole.value == whole.reports[-1]
+    for step in range(4):
+        floors = [0.0] * step + [1.1] + [0.0] * (3 - step)
+        trial = judged(PARAMS, tasks, floors, math.inf)
+        assert trial.given_up == (step < 3)
+        assert trial.reports == whole.reports[: step + 1]
+        assert trial.value == trial.reports[-1]
+
+
+def test_a_trial_that_was_good_once_is_not_given_up(tasks):
+    first, *rest = judged(PARAMS, tasks, [], math.inf).reports
+    assert not judged(PARAMS, tasks, [first, *(first for _ in rest)], math.inf).given_up
+
+
+def test_floors_are_medians_of_trials_that_were_not_given_up(store, splits, tmp_path):
+    tune(store, tmp_path / "out", splits, trials=STARTING, threads=1)
+    study = study_file._opened(study_file._optuna(), tmp_path / "out" / study_file.STUDY, 0)
+    reports = np.array([list(trial.intermediate_values.values()) for trial in study.trials])
+    assert reports.shape == (STARTING, 4)  # none is given up so early
+    assert _floors(study) == pytest.approx(np.median(reports, axis=0).tolist())
+
+
+def test_no_trial_begins_after_the_deadline(tasks):
+    assert judged(PARAMS, tasks, [], time.time() - 1) is None
+
+
+def test_what_is_tried_does_not_depend_on_how_many_at_a_time(store, splits, tmp_path):
+    both = [tune(store, tmp_path / f"{n}", splits[:1], trials=STARTING + 3, threads=n).trials for n in (1, 2)]
+    alone, together = ([(t.point, t.value, t.given_up) for t in trials] for trials in both)
+    assert alone == together
 
 
 def test_test_labels_are_not_looked_at(graph, store, splits, tmp_path):
     labels = graph.labels.copy()
     labels[[node for node in range(400) if not any(node in part for s in splits for part in (s.train, s.val))]] = -1
     write_store(graph.replace(labels=labels), tmp_path / "blind")
-    blind = tune(str(tmp_path / "blind"), tmp_path / "blind study", splits, trials=3)
-    seeing = tune(store, tmp_path / "study", splits, trials=3)
+    blind = tune(str(tmp_path / "blind"), tmp_path / "blind study", splits, trials=3, threads=1)
+    seeing = tune(store, tmp_path / "study", splits, trials=3, threads=1)
     assert [t.value for t in blind.trials] == [t.value for t in seeing.trials]
 
 
@@ -121,14 +168,14 @@ def test_the_preset_is_what_a_model_takes(graph, splits, tuned):
 
 
 def test_the_same_call_goes_on(store, splits, tmp_path, monkeypatch):
-    first = tune(store, tmp_path / "out", splits, trials=2)
+    first = tune(store, tmp_path / "out", splits, trials=2, threads=1)
     told = []
-    both = tune(store, tmp_path / "out", splits, trials=5, progress=told.append)
+    both = tune(store, tmp_path / "out", splits, trials=5, progress=told.append, threads=1)
     assert [t.number for t in both.trials] == [0, 1, 2, 3, 4]
     assert both.trials[:2] == first.trials
     assert told == both.trials[2:]
-    monkeypatch.setattr(study_file, "Judge", None)  # nothing is computed any more
-    assert tune(store, tmp_path / "out", splits, trials=5).trials == both.trials
+    monkeypatch.setattr(study_file, "Trials", None)  # nothing is computed any more
+    assert tune(store, tmp_path / "out", splits, trials=5, threads=1).trials == both.trials
 
 
 def test_what_an_interrupt_leaves_is_gone_on_from(store, splits, tmp_path):
@@ -137,21 +184,21 @@ def test_what_an_interrupt_leaves_is_gone_on_from(store, splits, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        tune(store, tmp_path / "out", splits, trials=6, progress=interrupt)
-    assert len(tune(store, tmp_path / "out", splits, trials=3).trials) == 3
+        tune(store, tmp_path / "out", splits, trials=6, progress=interrupt, threads=1)
+    assert len(tune(store, tmp_path / "out", splits, trials=3, threads=1).trials) == 3
 
 
 def test_time_runs_out(store, splits, tmp_path):
-    assert len(tune(store, tmp_path / "out", splits, trials=10**6, timeout=0.5).trials) < 1000
+    assert len(tune(store, tmp_path / "out", splits, trials=10**6, timeout=0.5, threads=1).trials) < 1000
 
 
 # ---------------------------------------------------------------------- what is refused
 
 
 def test_another_study_in_the_folder_is_refused(store, splits, tmp_path):
-    tune(store, tmp_path / "out", splits, trials=1)
+    tune(store, tmp_path / "out", splits, trials=1, threads=1)
     with pytest.raises(StoreError, match="seed is 0 there and 1 here"):
-        tune(store, tmp_path / "out", splits, trials=1, seed=1)
+        tune(store, tmp_path / "out", splits, trials=1, seed=1, threads=1)
     with pytest.raises(StoreError, match="splits"):
         tune(store, tmp_path / "out", splits[:1], trials=1)
 
@@ -164,11 +211,11 @@ def test_a_folder_of_something_else_is_left_alone(store, splits, tmp_path):
 
 
 def test_a_damaged_study_is_named(store, splits, tmp_path):
-    tune(store, tmp_path / "out", splits, trials=1)
+    tune(store, tmp_path / "out", splits, trials=1, threads=1)
     file = tmp_path / "out" / "study.log"
     file.write_bytes(b"{" + file.read_bytes())
     with pytest.raises(StoreError, match=r"study\.log: cannot be read as a study"):
-        tune(store, tmp_path / "out", splits, trials=2)
+        tune(store, tmp_path / "out", splits, trials=2, threads=1)
 
 
 @pytest.mark.parametrize(
@@ -190,12 +237,12 @@ def test_a_split_without_validation_nodes_is_refused(store, splits, tmp_path):
 def test_without_optuna_the_extra_is_named(store, splits, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(InputError, match=r"nodewise\[tune\]"):
-        tune(store, tmp_path / "out", splits, trials=1)
+        tune(store, tmp_path / "out", splits, trials=1, threads=1)
 
 
 def test_without_matplotlib_the_extra_is_named(store, splits, tmp_path, monkeypatch, caplog):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert tune(store, tmp_path / "out", splits, trials=1).picture is None
+    assert tune(store, tmp_path / "out", splits, trials=1, threads=1).picture is None
     assert "nodewise[tune]" in caplog.text
 
 

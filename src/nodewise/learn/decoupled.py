@@ -27,11 +27,13 @@ from nodewise.learn.classifier import (
     nodes_or_all,
     training_subgraph,
 )
+from nodewise.learn.halves import CrossedHalves
 from nodewise.learn.head import Head
 from nodewise.learn.metrics import micro_f1
 from nodewise.learn.rows import new_rows
 from nodewise.learn.stages import Free
-from nodewise.learn.trainer import ExtraLoss, Rows, choose_device, train
+from nodewise.learn.trainer import ExtraLoss, Rows, choose_device, train_by
+from nodewise.learn.trainer import train as train_head
 from nodewise.memory import memory_budget
 
 PREDICT_BYTES = 1 << 28  # representations held at a time while predicting
@@ -67,6 +69,9 @@ class DecoupledClassifier(NodeClassifier):
     def _draws(self, graph: Graph, nodes: IntArray) -> list[FloatArray]:
         """Other rows of the same nodes, the training nodes first, for learning to agree on."""
         return []
+
+    def _take_rows(self, rows: list[FloatArray]) -> None:
+        """Called first where rows were made elsewhere."""
 
     def _choose_network(self, train: Rows, val: Rows | None) -> None:
         """Called before training, with the rows and labels to learn from: choose what of the network is open."""
@@ -155,6 +160,7 @@ class DecoupledClassifier(NodeClassifier):
 
     def fit_rows(self, graph: Graph, nodes: list[IntArray], rows: list[FloatArray]) -> Self:
         """Train the head on rows that :meth:`represent_parts` made, for training and perhaps validation nodes."""
+        self._take_rows(rows)
         self._learn_classes(graph, nodes[0])
         return self._fit_rows(graph, nodes, rows, rows[0][:0], [])
 
@@ -167,22 +173,47 @@ class DecoupledClassifier(NodeClassifier):
         draws: list[FloatArray],
     ) -> Self:
         started = time.perf_counter()
-        self.row_width_ = rows[0].shape[1]
-        device = choose_device(self.device)
-        pairs = [
-            (torch.from_numpy(r).to(device), self._encoded(known_labels(graph, n, what)).to(device))
-            for n, r, what in zip(nodes[:2], rows[:2], ("train", "val"), strict=False)
-        ]
-        val = pairs[1] if len(pairs) > 1 else None
-        self._choose_network(pairs[0], val)
+        train, val = self._labelled(graph, nodes, rows)
+        self._choose_network(train, val)
+        device = train[0].device
         free = Free(torch.from_numpy(unlabelled).to(device), [torch.from_numpy(draw).to(device) for draw in draws])
-        self._teach(pairs[0], val, free)
+        self._teach(train, val, free)
         self.val_f1_ = None
         if val is not None:
             predicted = self.labels_of_proba(self.proba_of_rows(rows[1]))
             self.val_f1_ = micro_f1(known_labels(graph, nodes[1], "val"), predicted)
         self.seconds_ = {**getattr(self, "seconds_", {}), "training": time.perf_counter() - started}
         return self
+
+    def judge_rows(
+        self,
+        graph: Graph,
+        nodes: list[IntArray],
+        rows: list[FloatArray],
+        tell: Callable[[int, float], None] = lambda epoch, value: None,
+    ) -> float:
+        """Micro-F1 on validation rows, by a head that the other half of them stopped (:class:`CrossedHalves`).
+
+        ``nodes`` and ``rows`` as for :meth:`fit_rows`, training and validation; the head is not kept.
+        """
+        self._take_rows(rows)
+        self._learn_classes(graph, nodes[0])
+        train, val = self._labelled(graph, nodes, rows)
+        assert val is not None
+        self._choose_network(train, val)
+        judge = CrossedHalves(val, self.patience, tell)
+        train_by(self._make_head, train, judge.score, self._recipe(self.seed))
+        return judge.value
+
+    def _labelled(self, graph: Graph, nodes: list[IntArray], rows: list[FloatArray]) -> tuple[Rows, Rows | None]:
+        """Training and perhaps validation rows with their labels, on the device that learns."""
+        self.row_width_ = rows[0].shape[1]
+        device = choose_device(self.device)
+        pairs = [
+            (torch.from_numpy(r).to(device), self._encoded(known_labels(graph, n, what)).to(device))
+            for n, r, what in zip(nodes[:2], rows[:2], ("train", "val"), strict=False)
+        ]
+        return pairs[0], pairs[1] if len(pairs) > 1 else None
 
     def _trained_heads(
         self,
@@ -197,7 +228,7 @@ class DecoupledClassifier(NodeClassifier):
         """
         seeds = [self.seed + head * HEADS_APART for head in range(count or self._count_of_heads(rows[0].shape[0]))]
         trained = [
-            train(self._make_head, rows, val, self._recipe(seed), [make(seed) for make in extra])
+            train_head(self._make_head, rows, val, self._recipe(seed), [make(seed) for make in extra])
             for seed, val in zip(seeds, cycle(vals), strict=False)
         ]
         return torch.nn.ModuleList([network for network, _ in trained]), sum(epochs for _, epochs in trained)

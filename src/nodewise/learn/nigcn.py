@@ -9,7 +9,7 @@ import warnings
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -282,11 +282,10 @@ class NIGCN(DiffusedClassifier):
 
     # ------------------------------------------------------------------ then learning, with what the recipe adds
 
-    def fit_rows(self, graph: Graph, nodes: list[IntArray], rows: list[FloatArray]) -> Self:
+    def _take_rows(self, rows: list[FloatArray]) -> None:
         engine = self._engine
         self._forget()
         self.engine_, self.layout_, self.kept_ = engine, Layout(rows[0].shape[1]), []
-        return super().fit_rows(graph, nodes, rows)
 
     def _count_of_heads(self, rows: int) -> int:
         if self.heads is not None or self.recipe == "full":

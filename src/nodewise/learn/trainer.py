@@ -64,20 +64,31 @@ def train(
 
     Labels are class numbers, or a 0/1 matrix for several labels a row. ``extra``: losses added to that of each step.
     """
+    if val is None:
+        return train_by(make_head, rows, None, recipe, extra)
+    weights = balancing_weights(val[1]) if recipe.balanced else None
+    return train_by(make_head, rows, lambda head: score_of_rows(head, val, weights), recipe, extra)
+
+
+def train_by(
+    make_head: Callable[[], nn.Module],
+    rows: Rows,
+    score: Callable[[nn.Module], Score] | None,
+    recipe: Recipe,
+    extra: Sequence[ExtraLoss] = (),
+) -> tuple[nn.Module, int]:
+    """As :func:`train`, stopped by any score of a head."""
     size = recipe.batch_size or LARGE
     with seeded(recipe.seed):
         head = make_head().to(rows[0].device)
         work = min(rows[0].shape[0], size) * sum(weight.numel() for weight in head.parameters())
-        weights, val_weights = (
-            balancing_weights(part[1]) if recipe.balanced and part is not None else None for part in (rows, val)
-        )
-        score = None if val is None else partial(score_of_rows, head, val, val_weights)
+        weights = balancing_weights(rows[1]) if recipe.balanced else None
 
         def losses() -> Iterator[torch.Tensor]:
             for features, labels in _batches(rows, size):
                 yield sum((more(head) for more in extra), loss_of(head(features), labels, weights))
 
-        epochs = descend(head, losses, score, recipe, work)
+        epochs = descend(head, losses, None if score is None else partial(score, head), recipe, work)
     return head.eval(), epochs
 
 

@@ -14,7 +14,8 @@ from nodewise.tuning.space import CHOICES, NUMBERS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from nodewise.tuning.study import Trial, Tuned
+    from nodewise.tuning.study import Tuned
+    from nodewise.tuning.trials import Trial
 
 # Of Okabe and Ito's colours, which people with any colour vision can tell apart; shapes differ as well.
 VERMILLION, BLUE, GREY = "#d55e00", "#0072b2", "#8a8f98"

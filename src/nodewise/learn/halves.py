@@ -1,0 +1,59 @@
+"""Validation rows in two halves: each tells when to stop, and is judged by the weights at which the other did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from nodewise._typing import AnyArray
+from nodewise.learn.metrics import micro_f1
+from nodewise.learn.trainer import WINDOW, Rows, Score, score_of
+
+
+class CrossedHalves:
+    """A score to train by that both halves have a say in, and an honest value beside it.
+
+    Training does not depend on validation rows, only its end does. So one network serves both halves: ``value`` is the
+    mean of what two networks of the same seed would get, each stopped by one half and judged by the other. ``tell`` is
+    called after every epoch with its number and the value so far.
+    """
+
+    def __init__(self, val: Rows, patience: int, tell: Callable[[int, float], None]) -> None:
+        self._rows, labels = val
+        self._labels = [labels[half::2] for half in (0, 1)]
+        self._known = [part.cpu().numpy() for part in self._labels]
+        self._patience = patience
+        self._tell = tell
+        self._best: list[Score] = [(-1.0, -float("inf"))] * 2
+        self._best_epoch = [0, 0]
+        self._judged = [0.0, 0.0]
+        self._epoch = self._gains = 0
+
+    @property
+    def value(self) -> float:
+        return sum(self._judged) / 2
+
+    @torch.no_grad()
+    def score(self, network: nn.Module) -> Score:
+        """What grows as long as either half gets better, within its patience."""
+        self._epoch += 1
+        out = torch.cat([network(rows) for rows in torch.split(self._rows, WINDOW)])
+        halves = [out[half::2] for half in (0, 1)]
+        for half in (0, 1):
+            if self._epoch - self._best_epoch[half] > self._patience:
+                continue
+            now = score_of(halves[half], self._labels[half])
+            if now > self._best[half]:
+                self._best[half], self._best_epoch[half] = now, self._epoch
+                self._judged[half] = micro_f1(self._known[1 - half], _said(halves[1 - half], self._known[1 - half]))
+                self._gains += 1
+        self._tell(self._epoch, self.value)
+        return float(self._gains), 0.0
+
+
+def _said(out: torch.Tensor, like: AnyArray) -> AnyArray:
+    """What a network says, as labels of the same kind as ``like``."""
+    said = out.argmax(1) if like.ndim == 1 else (out > 0).float()
+    return said.cpu().numpy()
