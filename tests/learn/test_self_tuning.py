@@ -17,7 +17,7 @@ from nodewise.features import Quantized
 from nodewise.learn import hop_weights
 from nodewise.learn.head import Head
 from nodewise.learn.hop_weights import HopWeights, Step, best_step, learn_hop_weights, mixed, projected, worthwhile_hops
-from nodewise.learn.self_tuning import NEAR, Found
+from nodewise.learn.self_tuning import REACHES, Found
 
 TRAIN, VAL, TEST = np.arange(80), np.arange(80, 280), np.arange(280, 1000)
 QUICK = {"epochs": 60, "patience": 30, "epsilon": 0.05}
@@ -276,17 +276,21 @@ def test_a_small_allowance_costs_accuracy_of_the_rows_and_nothing_else(graph):
 # ---------------------------------------------------------------------- a short reach
 
 
-@pytest.mark.parametrize(("found_right", "near_right", "near"), [(50, 51, True), (50, 50, False), (51, 50, False)])
-def test_a_short_reach_is_taken_where_it_has_more_labels_right(graph, monkeypatch, found_right, near_right, near):
-    def right(model, layout, train, val):
-        return np.arange(100) < (near_right if model.found_.omega == NEAR[0] else found_right)
+FOUND = (1.5, 0.2)
 
-    far = Found(1.5, 0.2, 5.0, 0.01, hop_weights.DEEPEST, "validation nodes")
-    monkeypatch.setattr("nodewise.learn.nigcn.find", lambda *args: far)
-    monkeypatch.setattr(NIGCN, "_right_with", right)
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [((0.5, 0.6, 0.5), REACHES[0]), ((0.5, 0.5, 0.6), REACHES[1]), ((0.6, 0.5, 0.5), FOUND), ((0.5, 0.5, 0.5), FOUND)],
+)
+def test_another_reach_is_taken_where_it_has_more_labels_right(graph, monkeypatch, values, expected):
+    known = dict(zip((FOUND[0], *(omega for omega, _ in REACHES)), values, strict=True))
+    deep = Found(*FOUND, 5.0, 0.01, hop_weights.DEEPEST, "validation nodes")
+    monkeypatch.setattr("nodewise.learn.nigcn.find", lambda *args: deep)
+    monkeypatch.setattr(NIGCN, "_value", lambda model, train, val: known[model.found_.omega])
     fitted = NIGCN(**QUICK).fit(graph, TRAIN, VAL)
-    assert (fitted.found_.omega, fitted.found_.rho) == (NEAR if near else (1.5, 0.2))
-    assert (fitted.found_.hops < far.hops) == near
+    assert (fitted.found_.omega, fitted.found_.rho) == expected
+    assert (fitted.found_.hops < deep.hops) == (expected == REACHES[0])
 
 
 def test_numbers_that_are_given_have_no_rival(graph):

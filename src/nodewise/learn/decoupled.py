@@ -32,7 +32,7 @@ from nodewise.learn.head import Head
 from nodewise.learn.metrics import micro_f1
 from nodewise.learn.rows import new_rows
 from nodewise.learn.stages import Free
-from nodewise.learn.trainer import ExtraLoss, Rows, choose_device, train_by
+from nodewise.learn.trainer import ExtraLoss, Recipe, Rows, choose_device, train_by
 from nodewise.learn.trainer import train as train_head
 from nodewise.memory import memory_budget
 
@@ -192,7 +192,7 @@ class DecoupledClassifier(NodeClassifier):
         rows: list[FloatArray],
         tell: Callable[[int, float], None] = lambda epoch, value: None,
     ) -> float:
-        """Micro-F1 on validation rows, by a head that the other half of them stopped (:class:`CrossedHalves`).
+        """What a head makes of validation rows, each half judged where the other stopped it (:class:`CrossedHalves`).
 
         ``nodes`` and ``rows`` as for :meth:`fit_rows`, training and validation; the head is not kept.
         """
@@ -201,8 +201,13 @@ class DecoupledClassifier(NodeClassifier):
         train, val = self._labelled(graph, nodes, rows)
         assert val is not None
         self._choose_network(train, val)
-        judge = CrossedHalves(val, self.patience, tell)
-        train_by(self._make_head, train, judge.score, self._recipe(self.seed))
+        return self._judged(train, val, self._recipe(self.seed), tell)
+
+    def _judged(
+        self, train: Rows, val: Rows, recipe: Recipe, tell: Callable[[int, float], None] = lambda epoch, value: None
+    ) -> float:
+        judge = CrossedHalves(val, recipe, tell)
+        train_by(self._make_head, train, judge.score, recipe)
         return judge.value
 
     def _labelled(self, graph: Graph, nodes: list[IntArray], rows: list[FloatArray]) -> tuple[Rows, Rows | None]:

@@ -8,23 +8,26 @@ import torch
 from torch import nn
 
 from nodewise._typing import AnyArray
-from nodewise.learn.metrics import micro_f1
-from nodewise.learn.trainer import WINDOW, Rows, Score, score_of
+from nodewise.learn.metrics import macro_f1, micro_f1
+from nodewise.learn.trainer import WINDOW, Recipe, Rows, Score, balancing_weights, score_of
 
 
 class CrossedHalves:
     """A score to train by that both halves have a say in, and an honest value beside it.
 
     Training does not depend on validation rows, only its end does. So one network serves both halves: ``value`` is the
-    mean of what two networks of the same seed would get, each stopped by one half and judged by the other. ``tell`` is
-    called after every epoch with its number and the value so far.
+    mean of the micro-F1 (or, if the recipe is balanced, macro-F1) that two networks of the same seed would get, each
+    stopped by one half and judged by the other. ``tell`` is called after every epoch with its number and the value so
+    far.
     """
 
-    def __init__(self, val: Rows, patience: int, tell: Callable[[int, float], None]) -> None:
+    def __init__(self, val: Rows, recipe: Recipe, tell: Callable[[int, float], None] = lambda epoch, value: None):
         self._rows, labels = val
         self._labels = [labels[half::2] for half in (0, 1)]
         self._known = [part.cpu().numpy() for part in self._labels]
-        self._patience = patience
+        self._weights = balancing_weights(labels) if recipe.balanced else None
+        self._measure = macro_f1 if recipe.balanced else micro_f1
+        self._patience = recipe.patience
         self._tell = tell
         self._best: list[Score] = [(-1.0, -float("inf"))] * 2
         self._best_epoch = [0, 0]
@@ -44,10 +47,11 @@ class CrossedHalves:
         for half in (0, 1):
             if self._epoch - self._best_epoch[half] > self._patience:
                 continue
-            now = score_of(halves[half], self._labels[half])
+            now = score_of(halves[half], self._labels[half], self._weights)
             if now > self._best[half]:
                 self._best[half], self._best_epoch[half] = now, self._epoch
-                self._judged[half] = micro_f1(self._known[1 - half], _said(halves[1 - half], self._known[1 - half]))
+                other = self._known[1 - half]
+                self._judged[half] = self._measure(other, _said(halves[1 - half], other))
                 self._gains += 1
         self._tell(self._epoch, self.value)
         return float(self._gains), 0.0

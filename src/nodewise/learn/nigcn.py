@@ -21,14 +21,16 @@ from nodewise.errors import InputError, NodewiseWarning
 from nodewise.features import dense_rows
 from nodewise.graph import Graph
 from nodewise.learn.classifier import AUTO, check_whole, known_labels, training_part, training_subgraph
+from nodewise.learn.contest import deals
 from nodewise.learn.correct_smooth import Mending, best_mending, mended, to_mend_by
+from nodewise.learn.decoupled import HEADS_APART
 from nodewise.learn.diffused import DiffusedClassifier
 from nodewise.learn.head import Head
 from nodewise.learn.hop_attention import HopAttention
 from nodewise.learn.known import Known
 from nodewise.learn.layout import Layout
 from nodewise.learn.recipes import RECIPES, RecipeName, clearly_better
-from nodewise.learn.self_tuning import Found, Labelled, find, nearby
+from nodewise.learn.self_tuning import REACHES, Found, Labelled, find, reaching
 from nodewise.learn.stages import Free, Learner, Lesson, hits
 from nodewise.learn.trainer import Recipe, Rows
 from nodewise.learn.trainer import train as train_head
@@ -44,8 +46,10 @@ class Network(NamedTuple):
 
 # Sparse graphs with few labels want more weight decay than dense ones, and now and then a linear network.
 NETWORKS = (Network(2, 0.003, True), Network(2, 0.001, True), Network(2, 0.01, True), Network(1, 0.01, False))
-CONTEST_ROWS = 4096  # that they learn from when they are compared
+REACH_JUDGE = Network(2, 0.01, True)  # which learns where diffusions are compared
+CONTEST_ROWS, CONTEST_PATIENCE = 4096, 30  # that they learn from, and have, when they are compared
 OPEN_HEADS = 3  # networks that are averaged where nothing is said about them, and where few rows make them cheap
+SURE_TO_WARN = 2.0  # standard errors by which a network without the graph has to be better
 DRAWS, DRAW_EPSILON = 6, 0.05  # of walks that consistency compares
 ATTENTION_HOPS = 8  # that attention chooses among, at most
 ATTENTION_WIDTH = 1 << 13  # numbers in a bank's row beyond which the recipe leaves attention out
@@ -153,25 +157,27 @@ class NIGCN(DiffusedClassifier):
         if AUTO in (self.omega, self.rho, self.tau, self.epsilon):
             norms = (self.feature_norm, self.row_norm)
             self.found_ = find(train, val, self._open_diffusion(), self._head_of_width, norms, self.seed)
-            if val is not None and self._is_open("omega") and self._is_open("rho"):
-                self.found_ = self._further_or_nearer(self.found_, train, val)
+            if val is not None and self._is_open("omega") and self._is_open("rho") and val.nodes.size > 1:
+                self.found_ = self._best_reach(self.found_, train, val)
         self.num_nodes_ = graph.num_nodes
         self.labels_ = Known(nodes[0], self._shares(labels[0]))
         self.layout_ = self._chosen_layout(graph, train, val, inductive)
         if not self.layout_.classes:
             self.labels_ = None
 
-    def _further_or_nearer(self, found: Found, train: Labelled, val: Labelled) -> Found:
-        """What was found by the loss, or a short reach if that has more labels right.
+    def _best_reach(self, found: Found, train: Labelled, val: Labelled) -> Found:
+        """What was found by the loss, or a short or a far reach if that has more labels right.
 
         Deep hops are smooth, and a network on smooth rows is less sure and so has less loss where it is wrong.
         """
         pair = train.some(CONTEST_ROWS, self.seed), val.some(CONTEST_ROWS, self.seed)
-        short = nearby(found, train.graph, self._open_diffusion())
-        layout = Layout(train.graph.num_features)
-        before = self._right_with(layout, *pair)
-        self.found_ = short
-        return short if self._right_with(layout, *pair).sum() > before.sum() else found
+        self.network_, self.layout_ = self._as_given(REACH_JUDGE), Layout(train.graph.num_features)
+        others = [reaching(found, *reach, train.graph, self._open_diffusion()) for reach in REACHES]
+        values = []
+        for self.found_ in (found, *others):
+            values.append(self._value(*(self._rows_and_labels(part) for part in pair)))
+        self.network_ = self._open_networks()[0]
+        return (found, *others)[int(np.argmax(values))]
 
     def _chosen_layout(self, graph: Graph, train: Labelled, val: Labelled | None, inductive: bool) -> Layout:
         """The parts of a row that were asked for, and of the recipe's those by which validation nodes get better."""
@@ -212,8 +218,10 @@ class NIGCN(DiffusedClassifier):
     def _right_with(self, layout: Layout, train: Labelled, val: Labelled) -> BoolArray:
         """Which labels of ``val`` are right after learning from rows of such a layout."""
         self.layout_ = layout
-        rows, few = ((torch.from_numpy(self._rows(part.graph, part.nodes)), part.labels) for part in (train, val))
-        return self._right_after(rows, few)
+        return self._right_after(*(self._rows_and_labels(part) for part in (train, val)))
+
+    def _rows_and_labels(self, labelled: Labelled) -> Rows:
+        return torch.from_numpy(self._rows(labelled.graph, labelled.nodes)), labelled.labels
 
     def _shares(self, labels: torch.Tensor) -> FloatArray:
         """Labels as a row of classes each."""
@@ -223,17 +231,24 @@ class NIGCN(DiffusedClassifier):
     # ------------------------------------------------------------------ then the network
 
     def _choose_network(self, train: Rows, val: Rows | None) -> None:
-        """Of the networks that are open, the one with most labels of ``val`` right after learning from some rows."""
+        """Of the networks that are open, the one with most labels right after learning from some rows."""
         options = self._open_networks()
         self.network_ = options[0]
-        if len(options) == 1 or val is None:
+        if len(options) == 1 or val is None or val[0].shape[0] < 2:
             return
         some, few = self._some_rows(train), self._some_rows(val)
-        right = []
-        for option in options:
-            self.network_ = option
-            right.append(self._right_after(some, few).sum())
-        self.network_ = options[int(np.argmax(right))]
+        values = []
+        for self.network_ in options:
+            values.append(self._value(some, few))
+        self.network_ = options[int(np.argmax(values))]
+
+    def _value(self, train: Rows, val: Rows) -> float:
+        """What the present network makes of rows that it did not learn from and that did not stop it."""
+        values = []
+        for i, deal in enumerate(deals(train, val, self.seed)):
+            recipe = self._recipe(self.seed + i * HEADS_APART)
+            values.append(self._judged(*deal, replace(recipe, patience=min(recipe.patience, CONTEST_PATIENCE))))
+        return float(np.mean(values))
 
     def _right_after(self, train: Rows, val: Rows) -> BoolArray:
         """Which labels of ``val`` are right after learning from ``train``, by networks that these did not stop."""
@@ -252,15 +267,14 @@ class NIGCN(DiffusedClassifier):
 
     def _open_networks(self) -> list[Network]:
         """What layers, weight decay and bias may be; first what they are where nothing can be compared."""
-        return list(
-            dict.fromkeys(
-                Network(
-                    open_.layers if self.layers == AUTO else int(self.layers),
-                    open_.weight_decay if self.weight_decay == AUTO else float(self.weight_decay),
-                    open_.bias if self.bias == AUTO else bool(self.bias),
-                )
-                for open_ in NETWORKS
-            )
+        return list(dict.fromkeys(map(self._as_given, NETWORKS)))
+
+    def _as_given(self, open_: Network) -> Network:
+        """A network with what the user says of it."""
+        return Network(
+            open_.layers if self.layers == AUTO else int(self.layers),
+            open_.weight_decay if self.weight_decay == AUTO else float(self.weight_decay),
+            open_.bias if self.bias == AUTO else bool(self.bias),
         )
 
     def _make_head(self) -> torch.nn.Module:
@@ -379,7 +393,7 @@ class NIGCN(DiffusedClassifier):
         alone = partial(self._head_of_width, graph.num_features)
         head, _ = train_head(alone, pairs[0], pairs[1], self._recipe(self.seed))
         without = hits(self._squash(head(pairs[1][0])), pairs[1][1])
-        if clearly_better(without, right):
+        if clearly_better(without, right, SURE_TO_WARN):
             warnings.warn(
                 f"the graph hurts: a network on each node's own features has {100 * without.mean():.1f}% of the "
                 f"validation labels right, with the graph it is {100 * right.mean():.1f}%; check the edges, or try "

@@ -33,8 +33,8 @@ class Parts:
 RECIPES = {"paper": Parts(), "full": Parts(4, True, True, True, 5.0, 1, True)}
 
 
-def clearly_better(right: BoolArray, before: BoolArray) -> bool:
-    """Whether more validation labels are right than before, by more than one standard error of the difference.
+def clearly_better(right: BoolArray, before: BoolArray, errors: float = 1.0) -> bool:
+    """Whether more validation labels are right than before, by more than so many standard errors of the difference.
 
     Labels that are right in both or in neither say nothing. Of the ``n`` others each is a fair coin if the two are
     equally good, so the difference has a standard error of ``sqrt(n)``.
@@ -45,4 +45,4 @@ def clearly_better(right: BoolArray, before: BoolArray) -> bool:
     False
     """
     gained, lost = int(np.sum(right & ~before)), int(np.sum(before & ~right))
-    return gained - lost > math.sqrt(gained + lost)
+    return gained - lost > errors * math.sqrt(gained + lost)

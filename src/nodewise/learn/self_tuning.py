@@ -33,7 +33,7 @@ from nodewise.learn.hop_weights import (
 from nodewise.memory import memory_budget
 
 EPSILON = 0.01
-NEAR = (0.9, 1.0)  # omega and rho of a short reach
+REACHES = ((0.9, 1.0), (1.1, 0.06))  # omega and rho of a short one, and of a far one
 FOLDS = 5
 
 
@@ -97,11 +97,11 @@ def find(
     return Found(omega, rho, tau, epsilon, hops, guide)
 
 
-def nearby(found: Found, graph: Graph, params: dict[str, Any]) -> Found:
-    """A short reach in place of what was found: that which suits graphs with many neighbours a node."""
-    hops = min(deepest(params), worthwhile_hops(ghd(*NEAR, deepest(params))))
+def reaching(found: Found, omega: float, rho: float, graph: Graph, params: dict[str, Any]) -> Found:
+    """Another ``omega`` and ``rho`` in place of those found, and the depth that belongs to them."""
+    hops = worthwhile_hops(ghd(omega, rho, deepest(params)))
     tau = tau_of_length(graph, hops, params["convention"]) if params["tau"] == AUTO else params["tau"]
-    return replace(found, omega=NEAR[0], rho=NEAR[1], tau=tau, hops=hops)
+    return replace(found, omega=omega, rho=rho, tau=tau, hops=hops)
 
 
 def deepest(params: dict[str, Any]) -> int:
