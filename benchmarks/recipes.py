@@ -29,7 +29,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "raw features": {"raw_features": True},
     "label reuse": {"label_reuse": True},
     "consistency": {"consistency": 5.0},
-    "self-training": {"self_training": 2},
+    "self-training": {"self_training": 1},
     "correct and smooth": {"correct_and_smooth": True},
 }
 

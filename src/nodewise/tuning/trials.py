@@ -78,7 +78,7 @@ class Trials:
         from joblib import Parallel, delayed
 
         common = {**self.common, "heads": 1, "threads": 1}
-        with Parallel(n_jobs=thread_count(self.common["threads"]), return_as="generator") as at_once:
+        with Parallel(n_jobs=thread_count(self.common["threads"]), return_as="generator", mmap_mode="c") as at_once:
             while count > 0 and (time.time() <= deadline or not finished(study)):
                 batch = [study.ask() for _ in range(min(count, BATCH))]
                 every = [self.params(suggested(trial)) for trial in batch]
