@@ -4,8 +4,8 @@
     NODEWISE_DATA=... python benchmarks/recipes.py -o docs/results/recipes --parts cora citeseer pubmed
 
 Every data set on its ten fixed splits, one thread, test labels read once at the end of each split. With ``--parts``
-also defaults with one part of the full recipe each, asked for by name and so kept whatever validation nodes say. A file
-a data set, which further runs add to; what is there already is not run again.
+also the preset with one network, and with one part of the full recipe each, asked for by name and so kept whatever
+validation nodes say. A file a data set, which further runs add to; what is there already is not run again.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from nodewise.splits import Split, read_split_file
 
 RECIPES: dict[str, dict[str, Any]] = {"auto": {}, "full": {"recipe": "full"}}
 PARTS: dict[str, dict[str, Any]] = {
+    "one network": {},
     "heads": {"heads": 4},
     "hop attention": {"hop_attention": True},
     "raw features": {"raw_features": True},
@@ -67,7 +68,9 @@ def main() -> None:
         splits = read_split_file(Path(options.data, "splits", f"{name}.npz"), graph.num_nodes)[: options.splits]
         file = options.output / f"{name}.json"
         made = json.loads(file.read_text("utf-8")) if file.exists() else {"dataset": name, "rows": {}}
-        for row, params in {"paper": dict(nw.presets[name]), **RECIPES, **(PARTS if options.parts else {})}.items():
+        preset = dict(nw.presets[name])
+        parts = {part: {**preset, "heads": 1, **params} for part, params in PARTS.items()} if options.parts else {}
+        for row, params in {"paper": preset, **RECIPES, **parts}.items():
             if row not in made["rows"]:
                 made["rows"][row] = run(graph, splits, params)
                 made |= {"splits": len(splits), "versions": versions()}
