@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from nodewise.learn.contest import ENOUGH, MOST_DEALS, deals, dealt
-from nodewise.learn.halves import CrossedHalves
+from nodewise.learn.halves import CrossedHalves, halves
 from nodewise.learn.metrics import macro_f1, micro_f1
 from nodewise.learn.trainer import Recipe, train, train_by
 
@@ -61,6 +61,22 @@ def noisy(count, seed):
     labels = rng.integers(0, 3, count)
     rows = rng.normal(size=(count, 8)) + 0.8 * np.eye(3, 8)[labels]
     return torch.from_numpy(rows.astype(np.float32)), torch.from_numpy(labels)
+
+
+@given(st.integers(2, 4), st.integers(30, 60))
+def test_halves_have_the_same_classes_even_where_these_alternate(classes, each):
+    labels = torch.arange(classes * each) % classes
+    rows = torch.arange(classes * each)
+    parts = halves((rows, labels))
+    assert torch.cat([part for part, _ in parts]).sort().values.equal(rows)
+    assert all((labels[part] == known).all() for part, known in parts)
+    even, odd = (torch.bincount(known, minlength=classes) for _, known in parts)
+    assert (even - odd).abs().max() <= 2
+
+
+def test_halves_are_every_other_row_where_classes_come_as_they_like():
+    rows, labels = noisy(200, 3)
+    assert all(part[0].equal(rows[i::2]) for i, part in enumerate(halves((rows, labels))))
 
 
 @pytest.mark.parametrize("balanced", [False, True])

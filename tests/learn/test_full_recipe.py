@@ -8,6 +8,8 @@ from nodewise import NIGCN, InputError, synthetic
 from nodewise.learn.consistency import CONFIDENT, TEMPERATURE, Consistency, disagreement
 from nodewise.learn.head import Head
 from nodewise.learn.metrics import macro_f1
+from nodewise.learn.nigcn import MOST_DRAWN
+from nodewise.learn.recipes import clearly_better
 from nodewise.learn.self_training import PseudoLabels, confident
 from nodewise.learn.stages import Learner, Lesson, Stage, Verdict
 from nodewise.learn.trainer import balancing_weights, loss_of, score_of
@@ -124,6 +126,39 @@ def test_networks_are_judged_by_the_half_that_they_did_not_stop_on():
     crossed, alone = (Learner(train, proba, (rows, labels), on) for on in (True, False))
     assert crossed.right(crossed.trained([])[0]).sum() == 0
     assert alone.right(alone.trained([])[0]).sum() == 12
+
+
+@pytest.mark.parametrize("heads", [2, 3, 5])
+def test_networks_that_joined_are_still_judged_by_the_other_half(heads):
+    """However many there are a stage: half is what a network knows."""
+    labels, rows = torch.arange(40) % 3, torch.arange(40.0)[:, None]
+
+    class Half(torch.nn.Module):
+        def __init__(self, places):
+            super().__init__()
+            self.places = set(places.ravel().tolist())
+
+    def train(vals, losses):
+        return torch.nn.ModuleList([Half(vals[i % 2][0]) for i in range(heads)]), 0
+
+    def proba(networks, rows):
+        assert all(not network.places & set(rows.ravel().tolist()) for network in networks)
+        return torch.zeros(len(rows), 3)
+
+    learner = Learner(train, proba, (rows, labels), True)
+    first, second = learner.trained([])[0], learner.trained([])[0]
+    assert learner.right(torch.nn.ModuleList([*first, *second])).size == 40
+
+
+def test_verdicts_count_classes_the_same_where_they_are_to():
+    common, rare = np.zeros(90, bool), np.zeros(10, bool)
+    before = np.concatenate([~common, rare])  # knows the common class alone
+    after = np.concatenate([np.arange(90) >= 12, ~rare])  # and this one the rare one, for some of the common
+    labels = np.repeat([0, 1], [90, 10])
+    weights = balancing_weights(torch.from_numpy(labels)).numpy()[labels]
+    assert not clearly_better(after, before)
+    assert clearly_better(after, before, weights=weights)
+    assert not clearly_better(before, after, weights=weights)
 
 
 # ---------------------------------------------------------------------- classes that are rare
@@ -291,3 +326,33 @@ def test_a_part_that_cannot_be_is_refused(graph, wrong):
     (name,) = wrong
     with pytest.raises(InputError, match=f"{name}="):
         NIGCN(**wrong).fit(graph, TRAIN, VAL)
+
+
+@pytest.mark.parametrize("part", [{"self_training": 1}, {"correct_and_smooth": True}])
+def test_parts_for_one_label_a_node_are_refused_where_there_are_several(graph, part):
+    several = graph.replace(labels=np.stack([graph.labels == c for c in range(4)], 1).astype(np.int8))
+    (name,) = part
+    with pytest.raises(InputError, match=name):
+        NIGCN(**QUICK, **part).fit(several, TRAIN, VAL)
+    NIGCN(**{**QUICK, "epochs": 5}, recipe="full").fit(several, TRAIN, VAL)  # what a recipe adds is left out
+
+
+def test_the_recipe_draws_no_more_walks_than_memory_likes():
+    assert NIGCN(recipe="full")._wants_draws(MOST_DRAWN)
+    assert not NIGCN(recipe="full")._wants_draws(MOST_DRAWN + 1)
+    assert NIGCN(consistency=1.0)._wants_draws(MOST_DRAWN + 1)
+    assert not NIGCN()._wants_draws(1)
+
+
+def test_many_known_labels_are_taken_a_part_at_a_time(monkeypatch):
+    seen = []
+
+    class Counts(torch.nn.Module):
+        def forward(self, rows):
+            seen.append(rows.shape[0])
+            return rows[:, :2]
+
+    monkeypatch.setattr("nodewise.learn.consistency.LARGE", 5)
+    draws = [torch.rand(20, 2) for _ in range(2)]
+    Consistency(draws, torch.arange(12) % 2, 1.0, 0)(Counts())
+    assert seen == [5, 5, 8, 8]

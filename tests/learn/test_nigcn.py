@@ -379,3 +379,8 @@ def test_presets_reach_the_published_scores_on_real_graphs(data_dir, name, floor
     graph = load(name, data_dir)
     splits = read_split_file(data_dir / "splits" / f"{name}.npz", graph.num_nodes)[:3]
     assert evaluate(NIGCN(**presets[name]), graph, splits).test_f1_mean > floor
+
+
+def test_rows_made_elsewhere_leave_the_diffusion_unfound(graph, model):
+    rows = [model.represent(graph, nodes) for nodes in (TRAIN, VAL)]
+    assert set(NIGCN(**FAST).fit_rows(graph, [TRAIN, VAL], rows).found) <= {"layers", "weight_decay", "bias"}

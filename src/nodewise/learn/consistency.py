@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from nodewise.learn.trainer import loss_of, rows_a_step
+from nodewise.learn.trainer import LARGE, balancing_weights, loss_of, rows_a_step
 
 TEMPERATURE = 0.5  # of the sharpening
 CONFIDENT = 0.7  # averages whose largest probability is less teach nothing yet
@@ -23,10 +23,13 @@ class Consistency:
     draws as well.
     """
 
-    def __init__(self, draws: list[torch.Tensor], labels: torch.Tensor, weight: float, seed: int) -> None:
+    def __init__(
+        self, draws: list[torch.Tensor], labels: torch.Tensor, weight: float, seed: int, balanced: bool = False
+    ) -> None:
         self.draws = draws
         self.labels = labels
         self.weight = weight
+        self.class_weights = balancing_weights(labels) if balanced else None
         self.steps = 0
         self._random = np.random.default_rng(seed)
 
@@ -36,9 +39,16 @@ class Consistency:
         pair = [self.draws[i] for i in self._random.choice(len(self.draws), 2, replace=False)]
         free = pair[0].shape[0] - labelled
         batch = torch.from_numpy(labelled + self._random.permutation(free)[: rows_a_step(pair[0].shape[1])])
-        known = torch.stack([loss_of(head(rows[:labelled]), self.labels) for rows in pair]).mean()
+        known = torch.stack([self._known_loss(head, rows) for rows in pair]).mean()
         outs = torch.stack([head(rows[batch]) for rows in pair])
         return known + self.weight * min(1.0, self.steps / WARM_UP) * disagreement(outs, self.labels.ndim == 2)
+
+    def _known_loss(self, head: torch.nn.Module, rows: torch.Tensor) -> torch.Tensor:
+        labelled = self.labels.shape[0]
+        if labelled <= LARGE:
+            return loss_of(head(rows[:labelled]), self.labels, self.class_weights)
+        some = torch.from_numpy(self._random.choice(labelled, LARGE, replace=False))
+        return loss_of(head(rows[some]), self.labels[some], self.class_weights)
 
 
 def disagreement(outs: torch.Tensor, multilabel: bool) -> torch.Tensor:

@@ -18,7 +18,7 @@ from nodewise._typing import AnyArray, BoolArray, FloatArray, IntArray
 from nodewise.diffusion.diffuse import diffuse
 from nodewise.diffusion.ghd import ghd
 from nodewise.errors import InputError, NodewiseWarning
-from nodewise.features import dense_rows
+from nodewise.features import dense_rows, normalize
 from nodewise.graph import Graph
 from nodewise.learn.classifier import AUTO, check_whole, known_labels, training_part, training_subgraph
 from nodewise.learn.contest import deals
@@ -50,6 +50,7 @@ REACH_JUDGE = Network(2, 0.01, True)  # which learns where diffusions are compar
 CONTEST_ROWS, CONTEST_PATIENCE = 4096, 30  # that they learn from, and have, when they are compared
 OPEN_HEADS = 3  # networks that are averaged where nothing is said about them, and where few rows make them cheap
 SURE_TO_WARN = 2.0  # standard errors by which a network without the graph has to be better
+MOST_DRAWN = 1 << 13  # training and unlabelled nodes beyond which the recipe leaves draws out
 DRAWS, DRAW_EPSILON = 6, 0.05  # of walks that consistency compares
 ATTENTION_HOPS = 8  # that attention chooses among, at most
 ATTENTION_WIDTH = 1 << 13  # numbers in a bank's row beyond which the recipe leaves attention out
@@ -70,10 +71,11 @@ class NIGCN(DiffusedClassifier):
     ``batch_size``. Where ``layers``, ``weight_decay`` or ``bias`` is ``"auto"``, a few networks are compared on
     ``val``. ``found`` says what came out. ``feature_norm`` and ``row_norm`` ("none", "l1", "l2") scale the features
     before the diffusion and the rows after it. ``heads``: so many networks learn from different starts, and their
-    probabilities are averaged (by default one, or three where ``fit`` chooses the network and rows are few).
+    probabilities are averaged (by default one; three where ``fit`` chooses the network and rows are few; four with
+    ``recipe="full"``).
     ``class_weight="balanced"``: rare classes count as much as common ones.
 
-    *Beyond the paper*: ``recipe="full"`` adds parts, each kept if the validation nodes get better by it (``kept_``).
+    *Beyond the paper*: ``recipe="full"`` adds parts, each unless the validation nodes say no (``kept_``).
     Each is an option of its own, and what you set is done. What a row has: ``hop_attention`` (every node weighs its
     hops itself), ``raw_features`` (its own beside the diffused ones), ``label_reuse`` (the classes of labelled nodes in
     reach, never its own). How it learns: ``consistency``, the weight of agreement between two draws of walks, and
@@ -113,7 +115,7 @@ class NIGCN(DiffusedClassifier):
         self._check_fitted()
         everything = {**({} if self.found_ is None else asdict(self.found_)), **self.network_._asdict()}
         named = {name: value for name, value in everything.items() if self._is_open(name)}
-        searched = self._is_open("omega") or self._is_open("rho")
+        searched = self.found_ is not None and (self._is_open("omega") or self._is_open("rho"))
         return {**named, **({name: everything[name] for name in ("hops", "guide")} if searched else {})}
 
     def proba_of_rows(self, rows: FloatArray) -> FloatArray:
@@ -148,6 +150,7 @@ class NIGCN(DiffusedClassifier):
 
     def _settle(self, graph: Graph, nodes: list[IntArray], inductive: bool, part: AnyArray | None) -> None:
         self._forget()
+        self._check_parts(inductive)
         self.kept_: list[str] = []
         self.network_ = self._open_networks()[0]
         seen = training_subgraph(graph, nodes[0], part) if inductive else (graph, nodes[0])
@@ -165,6 +168,19 @@ class NIGCN(DiffusedClassifier):
         if not self.layout_.classes:
             self.labels_ = None
 
+    def _check_parts(self, inductive: bool) -> None:
+        """Refuse what was asked for by name and cannot be done."""
+        if inductive and self.label_reuse:
+            raise InputError(
+                "label_reuse: inductive training sees a part of the graph, whose labels it would have to learn from "
+                "twice; train without inductive, or without label_reuse"
+            )
+        for name in ("self_training", "correct_and_smooth"):
+            if self.multilabel_ and getattr(self, name):
+                raise InputError(
+                    f"{name}={getattr(self, name)}: expected one label a node, these have several; leave it out"
+                )
+
     def _best_reach(self, found: Found, train: Labelled, val: Labelled) -> Found:
         """What was found by the loss, or a short or a far reach if that has more labels right.
 
@@ -181,11 +197,6 @@ class NIGCN(DiffusedClassifier):
 
     def _chosen_layout(self, graph: Graph, train: Labelled, val: Labelled | None, inductive: bool) -> Layout:
         """The parts of a row that were asked for, and of the recipe's those by which validation nodes get better."""
-        if inductive and self.label_reuse:
-            raise InputError(
-                "label_reuse: inductive training sees a part of the graph, whose labels it would have to learn from "
-                "twice; train without inductive, or without label_reuse"
-            )
         hops = 1 + min(ATTENTION_HOPS, self._hops_in_reach(graph))
         narrow = graph.num_features * hops <= ATTENTION_WIDTH
         parts: dict[str, dict[str, Any]] = {
@@ -197,6 +208,7 @@ class NIGCN(DiffusedClassifier):
         layout = Layout(graph.num_features)
         for name in filter(self._is_certain, wanted):
             layout = replace(layout, **parts[name])
+            self.kept_.append(name.replace("_", " "))
         contested = [name for name in wanted if not self._is_certain(name)]
         if val is None or not contested:
             return layout
@@ -317,14 +329,18 @@ class NIGCN(DiffusedClassifier):
         return some[~np.isin(some, np.concatenate(nodes))][: self.unlabelled]
 
     def _draws(self, graph: Graph, nodes: IntArray) -> list[FloatArray]:
-        if not self._part("consistency"):
+        if not self._wants_draws(nodes.size):
             return []
         how = {"engine": "walks", "mass": "walks", "epsilon": DRAW_EPSILON, "first_k": False}
         seeds = (self.seed + 1 + draw for draw in range(DRAWS))
         return [self.finish_rows(self._rows_by(graph, nodes, {**how, "seed": seed})) for seed in seeds]
 
+    def _wants_draws(self, rows: int) -> bool:
+        """The recipe leaves agreement out where many labels teach already, and draws of all would take memory."""
+        return bool(self._part("consistency")) and (self._is_certain("consistency") or rows <= MOST_DRAWN)
+
     def _teach(self, train: Rows, val: Rows | None, free: Free) -> None:
-        lesson = Lesson(self._learner(train, val))
+        lesson = Lesson(self._learner(train, val), self.class_weight == "balanced")
         if free.draws:
             lesson.agree(free.draws, train[1], self._part("consistency"), self._is_certain("consistency"))
         if free.rows.shape[0] and not self.multilabel_:
@@ -387,7 +403,7 @@ class NIGCN(DiffusedClassifier):
         """Compare with the same network on each node's own features."""
         some = [Labelled(graph, n, self._encoded(known_labels(graph, n, "train"))) for n in nodes]
         pairs = [
-            (torch.from_numpy(dense_rows(graph.features, part.nodes, self.feature_norm)), part.labels)
+            (torch.from_numpy(self._own_rows(part)), part.labels)
             for part in (some[0].some(CONTEST_ROWS, self.seed), some[1])
         ]
         alone = partial(self._head_of_width, graph.num_features)
@@ -401,6 +417,9 @@ class NIGCN(DiffusedClassifier):
                 NodewiseWarning,
                 stacklevel=5,
             )
+
+    def _own_rows(self, labelled: Labelled) -> FloatArray:
+        return normalize(dense_rows(labelled.graph.features, labelled.nodes, self.feature_norm), self.row_norm)
 
     def _fitted_extras(self) -> dict[str, Any]:
         mending = list(self.mending_) if self.layout_.corrections else None

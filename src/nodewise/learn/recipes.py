@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from nodewise._typing import BoolArray
+from nodewise._typing import BoolArray, FloatArray
 
 RecipeName = Literal["paper", "full"]
 
@@ -33,16 +33,16 @@ class Parts:
 RECIPES = {"paper": Parts(), "full": Parts(4, True, True, True, 5.0, 1, True)}
 
 
-def clearly_better(right: BoolArray, before: BoolArray, errors: float = 1.0) -> bool:
+def clearly_better(right: BoolArray, before: BoolArray, errors: float = 1.0, weights: FloatArray | None = None) -> bool:
     """Whether more validation labels are right than before, by more than so many standard errors of the difference.
 
     Labels that are right in both or in neither say nothing. Of the ``n`` others each is a fair coin if the two are
-    equally good, so the difference has a standard error of ``sqrt(n)``.
+    equally good, so the difference has a standard error of ``sqrt(n)``. ``weights``: what each label counts, if not 1.
 
     >>> clearly_better(np.array([True] * 9), np.array([True] * 5 + [False] * 4))
     True
     >>> clearly_better(np.array([True] * 9), np.array([True] * 8 + [False]))
     False
     """
-    gained, lost = int(np.sum(right & ~before)), int(np.sum(before & ~right))
-    return gained - lost > errors * math.sqrt(gained + lost)
+    change = (right.astype(np.float64) - before) * (1.0 if weights is None else weights)
+    return bool(change.sum() > errors * math.sqrt(np.square(change).sum()))

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import torch
 
-from nodewise.learn.trainer import loss_of, rows_a_step
+from nodewise.learn.trainer import balancing_weights, loss_of, rows_a_step
 
 SHARE = 0.6  # of the unlabelled nodes given to a class, the surest first
 
@@ -33,11 +33,12 @@ def confident(proba: torch.Tensor, share: float = SHARE) -> tuple[torch.Tensor, 
 class PseudoLabels:
     """A loss to add to a step's: that of nodes with the labels that the network gave them before."""
 
-    def __init__(self, rows: torch.Tensor, labels: torch.Tensor, seed: int) -> None:
+    def __init__(self, rows: torch.Tensor, labels: torch.Tensor, seed: int, balanced: bool = False) -> None:
         self.rows = rows
         self.labels = labels
+        self.class_weights = balancing_weights(labels) if balanced else None
         self._random = np.random.default_rng(seed)
 
     def __call__(self, head: torch.nn.Module) -> torch.Tensor:
         batch = torch.from_numpy(self._random.permutation(self.rows.shape[0])[: rows_a_step(self.rows.shape[1])])
-        return loss_of(head(self.rows[batch]), self.labels[batch])
+        return loss_of(head(self.rows[batch]), self.labels[batch], self.class_weights)

@@ -11,11 +11,12 @@ import numpy as np
 import torch
 from torch import nn
 
-from nodewise._typing import BoolArray
+from nodewise._typing import BoolArray, FloatArray
 from nodewise.learn.consistency import Consistency
+from nodewise.learn.halves import halves
 from nodewise.learn.recipes import clearly_better
 from nodewise.learn.self_training import PseudoLabels, confident
-from nodewise.learn.trainer import ExtraLoss, Rows
+from nodewise.learn.trainer import ExtraLoss, Rows, balancing_weights
 
 
 class Free(NamedTuple):
@@ -45,10 +46,13 @@ class Learner:
         self._train = train
         self._proba = proba
         halved = crossed and val is not None and val[0].shape[0] > 1
-        self._vals = [(val[0][i::2], val[1][i::2]) for i in range(2)] if halved and val is not None else [val]
+        self._vals: list[Rows | None] = [*halves(val)] if halved and val is not None else [val]
+        self._stopped_by: dict[nn.Module, int] = {}  # which of them
 
     def trained(self, losses: Sequence[MakeLoss]) -> tuple[nn.ModuleList, int]:
-        return self._train(self._vals, losses)
+        networks, epochs = self._train(self._vals, losses)
+        self._stopped_by |= {network: i % len(self._vals) for i, network in enumerate(networks)}
+        return networks, epochs
 
     def proba(self, networks: nn.ModuleList, rows: torch.Tensor) -> torch.Tensor:
         return self._proba(networks, rows)
@@ -57,9 +61,20 @@ class Learner:
         """Which validation labels are right; None where there are none."""
         if self._vals[0] is None:
             return None
-        judges = [nn.ModuleList(list(networks)[i :: len(self._vals)]) for i in range(len(self._vals))]
-        pairs = zip(judges[::-1], self._vals, strict=True)
-        return np.concatenate([hits(self._proba(judge, val[0]), val[1]) for judge, val in pairs if val is not None])
+        stopped = [
+            nn.ModuleList([network for network in networks if self._stopped_by[network] == i])
+            for i in range(len(self._vals))
+        ]
+        pairs = zip(stopped[::-1], self._vals, strict=True)
+        return np.concatenate([hits(self._proba(judges, val[0]), val[1]) for judges, val in pairs if val is not None])
+
+    def weights(self) -> FloatArray | None:
+        """What each of these labels counts, if every class is to count the same."""
+        parts = [val[1] for val in self._vals if val is not None]
+        if not parts or parts[0].ndim == 2:
+            return None
+        labels = torch.cat(parts)
+        return np.asarray(balancing_weights(labels)[labels].cpu().numpy())
 
 
 def hits(proba: torch.Tensor, labels: torch.Tensor) -> BoolArray:
@@ -88,6 +103,7 @@ class Lesson:
     """The networks so far, and what was kept on the way."""
 
     learner: Learner
+    balanced: bool = False
     networks: nn.ModuleList = field(init=False)
     epochs: int = field(init=False)
     kept: list[str] = field(default_factory=list)
@@ -111,15 +127,16 @@ class Lesson:
 
     def _verdict(self, stage: Stage, networks: nn.ModuleList) -> Verdict:
         right, before = self.learner.right(networks), self.learner.right(self.networks)
-        if stage.certain or right is None or before is None or clearly_better(right, before):
+        weights = self.learner.weights() if self.balanced else None
+        if stage.certain or right is None or before is None or clearly_better(right, before, weights=weights):
             return Verdict.BETTER
-        return Verdict.WORSE if clearly_better(before, right) else Verdict.UNCLEAR
+        return Verdict.WORSE if clearly_better(before, right, weights=weights) else Verdict.UNCLEAR
 
     def agree(self, draws: list[torch.Tensor], labels: torch.Tensor, weight: float, certain: bool) -> None:
         """Consistency between draws."""
 
         def loss(seed: int) -> Consistency:
-            return Consistency(draws, labels, weight, seed)
+            return Consistency(draws, labels, weight, seed, self.balanced)
 
         self.try_with(Stage("consistency", certain), loss)
         self._always += [loss] * certain
@@ -129,9 +146,9 @@ class Lesson:
         for number in range(most):
             places, labels = confident(self.learner.proba(self.networks, rows))
             stage = Stage(f"self-training {number + 1}", certain)
-            if self.try_with(stage, _pseudo_labels(rows[places], labels)) is Verdict.WORSE:
+            if self.try_with(stage, _pseudo_labels(rows[places], labels, self.balanced)) is Verdict.WORSE:
                 break
 
 
-def _pseudo_labels(rows: torch.Tensor, labels: torch.Tensor) -> MakeLoss:
-    return lambda seed: PseudoLabels(rows, labels, seed)
+def _pseudo_labels(rows: torch.Tensor, labels: torch.Tensor, balanced: bool) -> MakeLoss:
+    return lambda seed: PseudoLabels(rows, labels, seed, balanced)

@@ -40,14 +40,16 @@ def suggested(trial: Trial) -> dict[str, Any]:
 
 
 def completed(point: dict[str, Any], graph: Graph, hops: int) -> dict[str, Any]:
-    """Parameters of a model: the point, its depth, and what all trials have in common.
-
-    ``omega`` is lowered where the weights would peak beyond the last hop of the bank; ``tau`` is where they end.
-    """
-    omega = min(point["omega"], hops ** point["rho"])
-    tau = tau_of_length(graph, worthwhile_hops(ghd(omega, point["rho"], hops)), "paper")
+    """Parameters of a model: the point, its depth, and what all trials have in common; ``tau`` is where weights end."""
+    point = in_reach(point, hops)
+    tau = tau_of_length(graph, worthwhile_hops(ghd(point["omega"], point["rho"], hops)), "paper")
     common = {"epsilon": EPSILON, "max_hops": hops, "feature_norm": FEATURE_NORM, "heads": OPEN_HEADS}
-    return {**point, "omega": omega, "tau": tau, **common}
+    return {**point, "tau": tau, **common}
+
+
+def in_reach(point: dict[str, Any], hops: int) -> dict[str, Any]:
+    """``omega`` lowered where the weights would peak beyond the last hop of the bank."""
+    return {**point, "omega": min(point["omega"], hops ** point["rho"])}
 
 
 def within(params: dict[str, Any]) -> dict[str, Any]:

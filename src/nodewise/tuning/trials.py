@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nodewise.graph import Graph
+from nodewise.learn.hop_weights import DEEPEST
 from nodewise.learn.nigcn import NIGCN
 from nodewise.learn.self_tuning import EPSILON
 from nodewise.parallel import thread_count
 from nodewise.splits import Split
 from nodewise.tuning.bank import HopBank
 from nodewise.tuning.judge import Judged, Task, judged
-from nodewise.tuning.space import FEATURE_NORM, completed, suggested, within
+from nodewise.tuning.space import FEATURE_NORM, completed, in_reach, suggested, within
 
 if TYPE_CHECKING:
     import optuna
@@ -78,7 +79,8 @@ class Trials:
         from joblib import Parallel, delayed
 
         common = {**self.common, "heads": 1, "threads": 1}
-        with Parallel(n_jobs=thread_count(self.common["threads"]), return_as="generator", mmap_mode="c") as at_once:
+        processes = min(BATCH, count, thread_count(self.common["threads"]))
+        with Parallel(processes, return_as="generator", pre_dispatch="n_jobs", mmap_mode="c") as at_once:
             while count > 0 and (time.time() <= deadline or not finished(study)):
                 batch = [study.ask() for _ in range(min(count, BATCH))]
                 every = [self.params(suggested(trial)) for trial in batch]
@@ -141,11 +143,10 @@ def _floors(study: optuna.Study) -> list[float]:
 
 def finished(study: optuna.Study) -> list[Trial]:
     """The trials that ended, whether they were given up or not."""
+    hops = study.user_attrs.get("hops", DEEPEST)
     states = {"COMPLETE": False, "PRUNED": True}
     return [
-        Trial(
-            trial.number, float(trial.value), states[trial.state.name], trial.user_attrs["seconds"], dict(trial.params)
-        )
-        for trial in study.trials
-        if trial.state.name in states and trial.value is not None
+        Trial(t.number, float(t.value), states[t.state.name], t.user_attrs["seconds"], in_reach(t.params, hops))
+        for t in study.trials
+        if t.state.name in states and t.value is not None
     ]
