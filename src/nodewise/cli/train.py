@@ -96,7 +96,7 @@ def train(
     row_norm: Annotated[str | None, _option(_NETWORK, "Scale diffused rows: none, l1 or l2.")] = None,
     recipe: Annotated[
         str | None,
-        _option(_RECIPE, "paper, or full: all of the following, each where validation gains. (default: paper)"),
+        _option(_RECIPE, "paper, or full: all of the following, unless validation nodes say no. (default: paper)"),
     ] = None,
     hop_attention: Annotated[
         bool | None,
