@@ -74,7 +74,8 @@ def test_training_draws_unlabelled_nodes_and_answers_without_dropping():
     view = model._view(graph, np.arange(5))
     assert view.pool.size == 50
     assert set(view.pool) <= set(view.found.nodes)
-    assert np.array_equal(model.predict_proba(graph, [7, 9]), model.predict_proba(graph, [9, 7])[::-1])
+    there, back = model.predict_proba(graph, [7, 9]), model.predict_proba(graph, [9, 7])[::-1]
+    assert np.allclose(there, back, rtol=0, atol=1e-6)  # a product may round by where in a matrix a row lies
 
 
 def test_bad_parameters_are_refused(star):
