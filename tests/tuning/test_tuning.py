@@ -15,7 +15,7 @@ from nodewise.splits import Split, random_splits
 from nodewise.tuning import study as study_file
 from nodewise.tuning import tune
 from nodewise.tuning.bank import HopBank
-from nodewise.tuning.judge import Task, judged
+from nodewise.tuning.judge import EARLY, Task, judged
 from nodewise.tuning.picture import make_figure
 from nodewise.tuning.space import CHOICES, NUMBERS, completed, within
 from nodewise.tuning.trials import STARTING, _floors
@@ -129,9 +129,18 @@ def test_trials_below_the_floor_of_any_step_but_the_last_are_given_up(tasks):
         assert trial.value == trial.reports[-1]
 
 
-def test_a_trial_that_was_good_once_is_not_given_up(tasks):
-    first, *rest = judged(PARAMS, tasks, [], math.inf).reports
-    assert not judged(PARAMS, tasks, [first, *(first for _ in rest)], math.inf).given_up
+def test_a_trial_that_was_good_once_is_not_given_up(tasks, monkeypatch):
+    worse_and_worse = iter([0.9, 0.1])
+
+    def value(params, task, after_epoch):
+        found = next(worse_and_worse)
+        after_epoch(EARLY, found)
+        return found
+
+    monkeypatch.setattr("nodewise.tuning.judge._value", value)
+    trial = judged(PARAMS, tasks, [0.8] * 4, math.inf)
+    assert trial.reports == pytest.approx((0.9, 0.9, 0.5, 0.5))
+    assert not trial.given_up
 
 
 def test_floors_are_medians_of_trials_that_were_not_given_up(store, splits, tmp_path):

@@ -21,9 +21,12 @@ MOST_DEALS = 3
 def deals(train: Rows, val: Rows, seed: int) -> Iterator[tuple[Rows, Rows]]:
     """First the rows as they are; then, where ``val`` has few, training and validation rows dealt anew."""
     yield train, val
+    again = min(MOST_DEALS, -(-ENOUGH // val[0].shape[0])) - 1
+    if not again:
+        return
     rng = np.random.default_rng(seed)
     rows, labels = (torch.cat([train[i], val[i]]) for i in (0, 1))
-    for _ in range(min(MOST_DEALS, -(-ENOUGH // val[0].shape[0])) - 1):
+    for _ in range(again):
         first, rest = map(torch.from_numpy, dealt(labels.cpu().numpy(), train[0].shape[0], rng))
         yield (rows[first], labels[first]), (rows[rest], labels[rest])
 
