@@ -4,6 +4,9 @@ Each message names the file or value, what was expected, and what to do next. Th
 one line and exit code 2.
 """
 
+import sys
+import warnings
+
 
 class NodewiseError(Exception):
     """Base of all that the library raises on purpose."""
@@ -19,3 +22,11 @@ class StoreError(NodewiseError, OSError):
 
 class NodewiseWarning(UserWarning):
     """Something that works, but probably not as meant."""
+
+
+def warn(message: str) -> None:
+    """Give a :class:`NodewiseWarning` that points at the line outside this package from which it came about."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, NodewiseWarning, stacklevel=level)

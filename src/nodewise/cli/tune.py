@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nodewise.cli.console import print_json, print_table, progress, say
+from nodewise.cli.console import print_json, print_table, say, stages
 from nodewise.cli.options import DataDir, Json, Source, Threads, load_source
 from nodewise.cli.shards import Memory
 from nodewise.cli.splitting import (
@@ -61,10 +61,10 @@ def tune(
     check_split_options(splits, split_file, split)
     chosen = choose_splits(load_source(source, data_dir), splits, split_file, split, per_class, val, test, seed)
     try:
-        with progress(f"tune {source}", trials) as advance:
+        with stages() as show:
             tuned = tune(
                 source, output, chosen.splits, trials=trials, timeout=timeout, seed=seed, threads=threads,
-                memory=memory, data_dir=data_dir, progress=lambda _: advance(1),
+                memory=memory, data_dir=data_dir, progress=lambda done: show(f"tune {source}", len(done), trials),
             )  # fmt: skip
     except KeyboardInterrupt:
         say(f"what is finished is kept in {output}; the same command goes on from there")

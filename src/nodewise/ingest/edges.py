@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ import pyarrow as pa
 from nodewise._typing import AnyArray
 from nodewise.datasets.npy import NpyMember
 from nodewise.datasets.npz import WEIGHT_KEYS
-from nodewise.errors import InputError, NodewiseWarning
+from nodewise.errors import InputError, warn
 from nodewise.ingest import columns
 from nodewise.ingest.arrays import NpzFile, open_array
 from nodewise.ingest.columns import Column
@@ -154,11 +153,9 @@ def _holds_weights(table: Table, index: int) -> bool:
     if column is None or not _is_plain(column) or not columns.has_number(columns.decoded(column)):
         return False
     if table.named:
-        warnings.warn(
+        warn(
             f"{column.path}: column {column.name!r} is taken as the weight of the edges; call it 'weight' if it is, or "
-            f"leave it out if it is not",
-            NodewiseWarning,
-            stacklevel=2,
+            f"leave it out if it is not"
         )
     return True
 

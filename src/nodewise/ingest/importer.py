@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
@@ -14,7 +13,7 @@ import scipy.sparse as sp
 
 from nodewise._typing import AnyArray, IntArray
 from nodewise.atomic import AnyPath
-from nodewise.errors import InputError, NodewiseWarning
+from nodewise.errors import InputError, warn
 from nodewise.graph import Graph
 from nodewise.ingest import columns
 from nodewise.ingest.budget import Progress, too_small
@@ -342,9 +341,7 @@ def _check_counts(known: Known, labels: LabelFile | None, edges: EdgeFile, numbe
 def _warn_of_gaps(edges: EdgeFile, work: Work, labels: int) -> None:
     largest, mentions = int(work.done["largest"]), 2 * sum(work.done["runs"]) + labels
     if largest > 1_000_000 and largest > 10 * mentions:
-        warnings.warn(
+        warn(
             f"{edges.path}: ids go up to {largest:,} and at most {mentions:,} are in use, which leaves many nodes "
-            f"without an edge; pass --ids names (Python: ids='names') if the ids have gaps",
-            NodewiseWarning,
-            stacklevel=2,
+            f"without an edge; pass --ids names (Python: ids='names') if the ids have gaps"
         )

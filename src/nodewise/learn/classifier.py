@@ -5,7 +5,6 @@ A method says how it learns (``_learn``) and what it makes of nodes (``_proba``)
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -17,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 
 from nodewise._typing import AnyArray, FloatArray, IntArray
 from nodewise.checks import UNKNOWN, checked_nodes
-from nodewise.errors import InputError, NodewiseWarning, StoreError
+from nodewise.errors import InputError, StoreError, warn
 from nodewise.features import check_norm
 from nodewise.graph import Graph
 from nodewise.learn import bundle
@@ -243,11 +242,9 @@ class NodeClassifier(BaseEstimator):  # type: ignore[misc]
         missing = np.setdiff1d(self.classes_, seen)
         if missing.size:
             named = ", ".join(str(self._label_name(c)) for c in missing[:5]) + (", …" if missing.size > 5 else "")
-            warnings.warn(
+            warn(
                 f"{missing.size} of {self.classes_.size} classes have no training node and will not be predicted "
-                f"reliably: {named}",
-                NodewiseWarning,
-                stacklevel=5,
+                f"reliably: {named}"
             )
 
     def _label_name(self, label: int) -> str | int:

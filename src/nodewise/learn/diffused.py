@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
 from typing import Any, ClassVar
@@ -15,7 +14,7 @@ from nodewise.diffusion.diffuse import Diffusion, Params, diffuse, plan_diffusio
 from nodewise.diffusion.length import Convention
 from nodewise.diffusion.plan import ENTRY_BYTES, Engine
 from nodewise.diffusion.walks import Mass
-from nodewise.errors import InputError, NodewiseWarning
+from nodewise.errors import InputError, warn
 from nodewise.features import dense_rows
 from nodewise.graph import Graph
 from nodewise.learn.classifier import AUTO, nodes_or_all
@@ -88,11 +87,9 @@ class DiffusedClassifier(DecoupledClassifier):
             expected = seconds.get(self.engine, min(seconds.values()))
             if expected <= allowance:
                 return epsilon
-        warnings.warn(
+        warn(
             f"allowance={allowance}: rows for {nodes.size:,} nodes are expected to take {expected:.3g} s even with "
-            f"epsilon={EPSILONS[-1]}, which is taken; ask for fewer nodes, or allow more",
-            NodewiseWarning,
-            stacklevel=6,
+            f"epsilon={EPSILONS[-1]}, which is taken; ask for fewer nodes, or allow more"
         )
         return EPSILONS[-1]
 

@@ -5,7 +5,6 @@ Huang et al., "Node-wise Diffusion for Scalable Graph Learning", WWW 2023.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from numbers import Real
@@ -17,7 +16,7 @@ import torch
 from nodewise._typing import AnyArray, BoolArray, FloatArray, IntArray
 from nodewise.diffusion.diffuse import diffuse
 from nodewise.diffusion.ghd import ghd
-from nodewise.errors import InputError, NodewiseWarning
+from nodewise.errors import InputError, warn
 from nodewise.features import dense_rows, normalize
 from nodewise.graph import Graph
 from nodewise.learn.classifier import AUTO, check_whole, known_labels, training_part, training_subgraph
@@ -410,12 +409,10 @@ class NIGCN(DiffusedClassifier):
         head, _ = train_head(alone, pairs[0], pairs[1], self._recipe(self.seed))
         without = hits(self._squash(head(pairs[1][0])), pairs[1][1])
         if clearly_better(without, right, SURE_TO_WARN):
-            warnings.warn(
+            warn(
                 f"the graph hurts: a network on each node's own features has {100 * without.mean():.1f}% of the "
                 f"validation labels right, with the graph it is {100 * right.mean():.1f}%; check the edges, or try "
-                f"raw_features=True",
-                NodewiseWarning,
-                stacklevel=5,
+                f"raw_features=True"
             )
 
     def _own_rows(self, labelled: Labelled) -> FloatArray:

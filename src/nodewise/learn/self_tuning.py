@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +13,7 @@ from nodewise._typing import AnyArray, IntArray
 from nodewise.diffusion.diffuse import diffuse
 from nodewise.diffusion.ghd import ghd
 from nodewise.diffusion.length import tau_of_length
-from nodewise.errors import NodewiseWarning
+from nodewise.errors import warn
 from nodewise.graph import Graph
 from nodewise.learn.classifier import AUTO
 from nodewise.learn.head import Head
@@ -119,11 +118,9 @@ def _banks(
     rows, labels = _bank(train, params, norm, seed, rng)
     folds = _folds(labels.numpy(), rng)
     if folds is None:
-        warnings.warn(
+        warn(
             f"no validation nodes, and too few training nodes to hold some back: omega={START[0]} and rho={START[1]} "
-            f"are a guess; pass val, or give omega and rho",
-            NodewiseWarning,
-            stacklevel=6,
+            f"are a guess; pass val, or give omega and rho"
         )
         return []
     held = [torch.from_numpy(folds == fold) for fold in range(folds.max() + 1)]

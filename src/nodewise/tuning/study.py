@@ -54,13 +54,14 @@ def tune(
     threads: int | None = None,
     memory: int | str | None = None,
     data_dir: str | Path | None = None,
-    progress: Callable[[Trial], None] | None = None,
+    progress: Callable[[list[Trial]], None] = lambda trials: None,
 ) -> Tuned:
     """Search for parameters of :class:`nodewise.NIGCN` that suit ``source``, judged by the splits' validation nodes.
 
     ``trials``: how many there are to be in the end, with those that ``folder`` already holds; ``timeout``: seconds
     after which no more are begun. ``folder`` gets the study, a picture of the trials, and ``preset.json``, which
-    ``nodewise train --preset`` and ``NIGCN(**nodewise.find_preset(file))`` take. Test nodes are not looked at.
+    ``nodewise train --preset`` and ``NIGCN(**nodewise.find_preset(file))`` take. ``progress`` is called with all trials
+    so far, at the start and whenever one ends. Test nodes are not looked at.
     """
     started = time.time()
     optuna = _optuna()
@@ -72,6 +73,7 @@ def tune(
     identity = {"graph": graph_id(placed(source, data_dir)[0], graph), "splits": digest_of_splits(splits), "seed": seed}
     with held_folder(place, "study", identity):
         study = _opened(optuna, place / STUDY, seed)
+        progress(finished(study))
         missing = trials - len(finished(study))
         if missing > 0:
             more = Trials(graph, splits, seed, threads, memory, study.user_attrs.get("hops"))
@@ -79,8 +81,7 @@ def tune(
                 study.set_user_attr("hops", more.bank.hops)
                 study.enqueue_trial(more.first_point())
             for _ in more.run(study, missing, math.inf if timeout is None else started + timeout):
-                if progress is not None:
-                    progress(finished(study)[-1])
+                progress(finished(study))
         return _told(graph, study, place)
 
 
