@@ -64,6 +64,27 @@ def test_columns_in_several_blocks_make_the_same_rows(place, bits, names, tmp_pa
     assert ".columns" not in names(tmp_path / "many")
 
 
+@pytest.mark.parametrize("engine", ["walks", "exact"])
+@pytest.mark.parametrize("part", ["hop_attention", "raw_features", "label_reuse", "correct_and_smooth", "all"])
+def test_rows_with_more_than_diffused_features_are_those_of_the_model(place, read, tmp_path, monkeypatch, engine, part):
+    graph = open_store(place.store)
+    every = ["hop_attention", "raw_features", "label_reuse", "correct_and_smooth"]
+    options = dict.fromkeys(every if part == "all" else [part], True)
+    fixed = {"omega": 1.0, "rho": 0.5, "tau": 1.0, "layers": 1, "weight_decay": 0.01, "bias": True}
+    model = NIGCN(epochs=5, epsilon=0.1, engine=engine, threads=1, **fixed, **options)
+    model.fit(graph, range(60), range(60, 120)).save(tmp_path / "model")
+    for name, piece_bytes in (("joined", runner.PIECE_BYTES), ("apart", 1)):
+        monkeypatch.setattr(runner, "PIECE_BYTES", piece_bytes)
+        run("embed", tmp_path / "model", place.store, tmp_path / name, chunk=250, threads=1)
+        run("predict", tmp_path / "model", place.store, tmp_path / f"{name}.parquet", chunk=250, threads=1)
+        assert np.array_equal(rows(read(tmp_path / name)), model.represent(graph))
+        said = pq.read_table(tmp_path / f"{name}.parquet")
+        np.testing.assert_allclose(said["probability"], model.predict_proba(graph).max(1), rtol=1e-5)
+    pieces = [Job.read(tmp_path / name).blocks for name in ("joined", "apart")]
+    expected = [1, len(model.layout_.spans)] if engine == "exact" else [0, 0]
+    assert [len(blocks or ()) for blocks in pieces] == expected
+
+
 def test_the_number_of_threads_changes_no_bit(place, bits, tmp_path):
     for threads in (1, 2):
         run("predict", place.walks, place.store, tmp_path / str(threads), chunk=300, threads=threads)

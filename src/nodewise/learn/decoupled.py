@@ -103,7 +103,7 @@ class DecoupledClassifier(NodeClassifier):
         return None
 
     def _represent_block(self, graph: Graph, nodes: IntArray, block: slice) -> FloatArray:
-        """The columns ``block`` of the rows, where :meth:`_column_blocks` names them."""
+        """The columns ``block`` of the rows: one of those that :meth:`_column_blocks` names, or several in a row."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------ rows, for those who want to hold them

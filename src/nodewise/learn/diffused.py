@@ -166,12 +166,17 @@ class DiffusedClassifier(DecoupledClassifier):
 
     def _represent_block(self, graph: Graph, nodes: IntArray, block: slice) -> FloatArray:
         layout = self._layout(graph)
-        name = next(name for name, place in layout.spans.items() if place.start <= block.start < place.stop)
-        if name != "diffused":
-            return self._columns(name, plan_diffusion(graph, nodes, **{**self._diffusion(), "engine": self._engine}))
-        columns = slice(block.start // layout.hops, block.stop // layout.hops)
-        bank = self._planned(graph, nodes).apply_columns(graph.features, self.feature_norm, columns)
-        return self._flat(bank, layout)
+        parts = []
+        for name, place in layout.spans.items():
+            first, last = max(block.start, place.start), min(block.stop, place.stop)
+            if first < last and name == "diffused":
+                columns = slice(first // layout.hops, last // layout.hops)
+                bank = self._planned(graph, nodes).apply_columns(graph.features, self.feature_norm, columns)
+                parts.append(self._flat(bank, layout))
+            elif first < last:  # the whole part: only diffused columns are worth cutting up
+                summed = plan_diffusion(graph, nodes, **{**self._diffusion(), "engine": self._engine})
+                parts.append(self._columns(name, summed))
+        return parts[0] if len(parts) == 1 else np.hstack(parts)
 
     def _planned(self, graph: Graph, nodes: IntArray, memory: int | None = None) -> Diffusion:
         params = self._bank(self._layout(graph))
