@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -35,6 +37,15 @@ def checked_nodes(nodes: Any, num_nodes: int, what: str) -> IntArray:
             f"{what}: entry {wrong[0]:,} is {array[wrong[0]]}; node ids are whole numbers from 0 to {num_nodes - 1:,}"
         )
     return array.astype(np.int64)
+
+
+def check_number(
+    name: str, value: Any, expected: str, low: float, high: float = math.inf, *, strictly: bool = False
+) -> None:
+    """Raise unless ``value`` is a finite number from ``low`` on, or ``strictly`` above it, and below ``high``."""
+    number = isinstance(value, Real) and math.isfinite(value)
+    if not number or not low <= value < high or (strictly and value == low):
+        raise InputError(f"{name}={value!r}: expected {expected}")
 
 
 def checked_seed(seed: int) -> int:

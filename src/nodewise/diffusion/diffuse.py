@@ -17,8 +17,8 @@ from nodewise._typing import AnyArray, DoubleArray, Features, FloatArray, IntArr
 from nodewise.checks import checked_features, checked_nodes, checked_seed
 from nodewise.diffusion import exact
 from nodewise.diffusion.aggregate import weighted_sum
-from nodewise.diffusion.ghd import MOST_HOPS, ghd, last_hop
-from nodewise.diffusion.length import Convention, diffusion_lengths
+from nodewise.diffusion.ghd import MOST_HOPS, check_ghd, ghd, last_hop
+from nodewise.diffusion.length import Convention, check_convention, check_tau, diffusion_lengths
 from nodewise.diffusion.plan import Engine, Plan, bring_in, exact_side, make_plan, reads_in_order
 from nodewise.diffusion.walks import (
     MASSES,
@@ -242,8 +242,7 @@ def plan_diffusion(graph: Graph, nodes: AnyArray, **params: Any) -> Diffusion:
 
 def _planned(graph: Graph, nodes: AnyArray, params: Params) -> Diffusion:
     """The user's arguments, checked and turned into what the engines take."""
-    _check_choice("engine", params.engine, ENGINES)
-    _check_choice("mass", params.mass, MASSES)
+    check_params(params)
     nodes = checked_nodes(nodes, graph.num_nodes, "nodes")
     lengths = _lengths(graph, nodes, params)
     how = Sampling(
@@ -272,12 +271,25 @@ def _hop_weights(params: Params, longest: int) -> DoubleArray:
 
 def _lengths(graph: Graph, nodes: IntArray, params: Params) -> IntArray:
     by_tau = diffusion_lengths(graph, nodes, params.tau, params.convention)
+    lengths = by_tau if params.length is None else np.full(nodes.size, params.length, np.int64)
+    return lengths if params.max_hops is None else np.minimum(lengths, params.max_hops)
+
+
+def check_params(params: Params) -> None:
+    """Raise at the first that cannot be, whatever the graph."""
+    _check_choice("engine", params.engine, ENGINES)
+    _check_choice("mass", params.mass, MASSES)
+    check_convention(params.convention)
+    check_ghd(params.omega, params.rho)
+    check_tau(params.tau)
+    number_of_walks(params.epsilon, params.eta, params.delta)
     for name in ("length", "max_hops"):
         value = getattr(params, name)
         if value is not None and (not isinstance(value, int | np.integer) or not 0 <= value <= MOST_HOPS):
             raise InputError(f"{name}={value!r}: expected a whole number of hops from 0 to {MOST_HOPS:,}")
-    lengths = by_tau if params.length is None else np.full(nodes.size, params.length, np.int64)
-    return lengths if params.max_hops is None else np.minimum(lengths, params.max_hops)
+    checked_seed(params.seed)
+    thread_count(params.threads)
+    memory_budget(params.memory)
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

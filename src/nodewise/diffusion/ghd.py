@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from nodewise._typing import AnyArray, DoubleArray
+from nodewise.checks import check_number
 from nodewise.errors import InputError
 
 NEGLIGIBLE = 1e-12  # a hop with less than this share of the total weight changes no float32 result
@@ -47,10 +48,8 @@ def last_hop(omega: float, rho: float) -> int:
 
 def check_ghd(omega: float, rho: float) -> None:
     """Raise unless ``omega`` and ``rho`` give a sum that exists and a peak within reach."""
-    if not (math.isfinite(omega) and omega > 0):
-        raise InputError(f"omega={omega}: expected a number above 0")
-    if not (math.isfinite(rho) and rho >= 0):
-        raise InputError(f"rho={rho}: expected a number of at least 0")
+    check_number("omega", omega, "a number above 0", 0, strictly=True)
+    check_number("rho", rho, "a number of at least 0", 0)
     if rho == 0 and omega >= 1:
         raise InputError(
             f"rho=0 with omega={omega}: the weights of the hops have no finite sum. Take omega below 1 (PageRank with "

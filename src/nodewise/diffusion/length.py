@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from nodewise._typing import AnyArray, IntArray
-from nodewise.checks import checked_nodes
+from nodewise.checks import check_number, checked_nodes
 from nodewise.diffusion.ghd import MOST_HOPS
 from nodewise.errors import InputError
 from nodewise.graph import Graph
@@ -33,8 +33,7 @@ def diffusion_lengths(graph: Graph, nodes: AnyArray, tau: float, convention: Con
     """
     nodes = checked_nodes(nodes, graph.num_nodes, "nodes")
     check_tau(tau)
-    if convention not in ("paper", "reference"):
-        raise InputError(f"convention={convention!r}: expected 'paper' or 'reference'")
+    check_convention(convention)
     times = 2 if convention == "reference" else 1
     # Weights scale the degrees and their sum alike; density is a matter of how many neighbours there are.
     log_lambda = math.log(math.sqrt(times * graph.num_entries / graph.num_nodes))
@@ -107,5 +106,9 @@ def second_eigenvalue(graph: Graph) -> float:
 
 
 def check_tau(tau: float) -> None:
-    if not (math.isfinite(tau) and tau > 0):
-        raise InputError(f"tau={tau}: expected a number above 0; 1 is a good start, more reaches further")
+    check_number("tau", tau, "a number above 0; 1 is a good start, more reaches further", 0, strictly=True)
+
+
+def check_convention(convention: str) -> None:
+    if convention not in get_args(Convention):
+        raise InputError(f"convention={convention!r}: expected 'paper' or 'reference'")

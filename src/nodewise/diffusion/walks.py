@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from nodewise._typing import AnyArray, DoubleArray, IntArray
+from nodewise.checks import check_number
 from nodewise.diffusion.kernels import walking as kernels
 from nodewise.errors import InputError
 from nodewise.graph import Graph
@@ -77,10 +78,8 @@ def number_of_walks(epsilon: float, eta: float = 2.0, delta: float = 0.01) -> in
     7369
     """
     check_epsilon(epsilon)
-    if not eta > 1:
-        raise InputError(f"eta={eta}: expected a number above 1")
-    if not 0 < delta < 1:
-        raise InputError(f"delta={delta}: expected a number between 0 and 1")
+    check_number("eta", eta, "a number above 1", 1, strictly=True)
+    check_number("delta", delta, "a number between 0 and 1", 0, 1, strictly=True)
     walks = 2 * eta**2 / epsilon * -(math.log(delta) + math.log(epsilon))
     if not walks < MOST_WALKS:
         raise InputError(f"epsilon={epsilon}, eta={eta}: {walks:.3g} walks a target; expected at most {MOST_WALKS:,}")
@@ -98,8 +97,8 @@ def first_k_neighbours(epsilon: float) -> int:
 
 
 def check_epsilon(epsilon: float) -> None:
-    if not 0 < epsilon < 1:
-        raise InputError(f"epsilon={epsilon}: expected a number between 0 and 1; less is more exact and costs more")
+    expected = "a number between 0 and 1; less is more exact and costs more"
+    check_number("epsilon", epsilon, expected, 0, 1, strictly=True)
 
 
 def walk(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) -> Sampled:
