@@ -301,6 +301,14 @@ def test_training_on_everything_leaves_no_score(run, store, tmp_path):
     assert result["splits"][0]["val_f1"] is None
 
 
+def test_train_says_what_was_not_found_on_validation_nodes(run, store, tmp_path):
+    code, out, _ = run("train", store, "-o", tmp_path / "m", "--epochs", "5", "--val", "0", "--test", "20")
+    assert code == 0
+    held_back = "found on training nodes held back, 5 times"
+    assert re.search(held_back + r": omega [\d.]+, rho [\d.]+, tau [\d.]+, hops \d+\n", out)
+    assert re.search(r"taken without validation nodes: epsilon 0\.01, layers 2, weight_decay 0\.003, bias yes\n", out)
+
+
 def test_train_says_what_it_found(run, store, tmp_path):
     code, out, _ = run("train", store, "-o", tmp_path / "m", "--epochs", "20", "--omega", "auto", "--rho", "0.5")
     assert code == 0

@@ -198,6 +198,10 @@ def test_what_an_interrupt_leaves_is_gone_on_from(store, splits, tmp_path):
     assert len(tune(store, tmp_path / "out", splits, trials=3, threads=1).trials) == 3
 
 
+def test_large_seeds_are_taken(store, splits, tmp_path):
+    assert len(tune(store, tmp_path / "out", splits, trials=2, seed=2**63 - 1, threads=1).trials) == 2
+
+
 def test_time_runs_out(store, splits, tmp_path):
     assert len(tune(store, tmp_path / "out", splits, trials=10**6, timeout=0.5, threads=1).trials) < 1000
 
@@ -230,7 +234,12 @@ def test_a_damaged_study_is_named(store, splits, tmp_path):
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [({"trials": 0}, "trials=0"), ({"timeout": 0}, "timeout=0"), ({"splits": []}, "splits: none")],
+    [
+        ({"trials": 0}, "trials=0"),
+        ({"timeout": 0}, "timeout=0"),
+        ({"splits": []}, "splits: none"),
+        ({"seed": -1}, "seed=-1"),
+    ],
 )
 def test_bad_arguments_are_refused_before_anything_is_written(store, splits, tmp_path, changes, message):
     with pytest.raises(InputError, match=message):

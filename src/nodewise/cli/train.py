@@ -28,7 +28,7 @@ from nodewise.cli.splitting import (
 if TYPE_CHECKING:
     from nodewise.graph import Graph
     from nodewise.learn.decoupled import RowMaker
-    from nodewise.learn.evaluate import Evaluation
+    from nodewise.learn.evaluate import Evaluation, SplitResult
     from nodewise.splits import Split
 
 _DIFFUSION, _NETWORK, _RECIPE = "Diffusion", "Network", "Beyond the paper"
@@ -244,15 +244,27 @@ def _show(result: Evaluation, loading: float) -> None:
     ]
     print_table(columns, rows, right=columns)
     typer.echo(f"{result.dataset}: {_score(result)}, engine {result.engine}")
-    if found := dict(result.splits[-1].found):
-        guide = found.pop("guide", "validation nodes")
-        which = "" if len(result.splits) == 1 else f", split {result.splits[-1].split}"
-        named = ", ".join(f"{name} {_short(value)}" for name, value in found.items())
-        typer.echo(f"found on {guide}{which}: {named}")
+    which = "" if len(result.splits) == 1 else f", split {result.splits[-1].split}"
+    for how, found in _found_how(result.splits[-1]).items():
+        if found:
+            typer.echo(f"{how}{which}: " + ", ".join(f"{name} {_short(value)}" for name, value in found.items()))
     for name, times in Counter(part for s in result.splits for part in s.kept).items():
         typer.echo(f"kept {name}" + (f" in {times} of {len(result.splits)} splits" if len(result.splits) > 1 else ""))
     preparation, training = (sum(getattr(s, f"{p}_seconds") for s in result.splits) for p in ("preparation", "train"))
     typer.echo(f"loading {loading:.2f} s, preparation {preparation:.2f} s, training {training:.2f} s")
+
+
+def _found_how(split: SplitResult) -> dict[str, dict[str, Any]]:
+    """What was found, by how that was done."""
+    found = dict(split.found)
+    guide = found.pop("guide", "nothing")
+    if split.val_f1 is not None:
+        return {"found on validation nodes": found}
+    searched = ("omega", "rho", "tau", "hops") if guide != "nothing" else ()
+    return {
+        f"found on {guide}": {name: value for name, value in found.items() if name in searched},
+        "taken without validation nodes": {name: value for name, value in found.items() if name not in searched},
+    }
 
 
 def _short(value: float | bool) -> str:

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nodewise.checks import checked_seed
 from nodewise.datasets import load
 from nodewise.engines.opened import graph_id, placed
 from nodewise.errors import InputError, StoreError
@@ -66,6 +67,7 @@ def tune(
     started = time.time()
     optuna = _optuna()
     check_whole("trials", trials)
+    checked_seed(seed)
     if timeout is not None and not timeout > 0:
         raise InputError(f"timeout={timeout}: expected a number of seconds above 0")
     graph, place = load(*placed(source, data_dir)), Path(folder).absolute()
@@ -117,9 +119,10 @@ def _opened(optuna: Any, file: Path, seed: int) -> Any:
             direction="maximize",
             load_if_exists=True,
         )
-        study.sampler = optuna.samplers.TPESampler(seed=seed + len(study.trials), n_startup_trials=STARTING)
     except Exception as error:  # whatever a damaged journal makes Optuna raise
         raise StoreError(f"{file}: cannot be read as a study ({error}); {REFUSED}") from error
+    # numpy's old generators, which Optuna draws from, take seeds of 32 bits
+    study.sampler = optuna.samplers.TPESampler(seed=(seed + len(study.trials)) % 2**32, n_startup_trials=STARTING)
     return study
 
 
