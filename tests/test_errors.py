@@ -17,9 +17,9 @@ def line_of(told):
 
 def test_a_warning_points_at_the_line_of_the_user_that_led_to_it():
     graph = synthetic.dcsbm(200, avg_degree=6, classes=2, features=8, seed=0)
-    one_class = np.flatnonzero(graph.labels == 0)[:5]
+    one_class, other = (np.flatnonzero(graph.labels == label)[:5] for label in (0, 1))
     with pytest.warns(NodewiseWarning, match="no training node") as told:
-        NIGCN(omega=1.0, rho=0.5, tau=1.0, epochs=1).fit(graph, one_class)  # here
+        NIGCN(omega=1.0, rho=0.5, tau=1.0, epochs=1).fit(graph, one_class, other)  # here
     assert line_of(told).endswith("# here")
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nodewise import NIGCN, StoreError, checks, synthetic
 from nodewise.checks import present_labels
 from nodewise.diffusion import exact
-from nodewise.learn import decoupled, rows, trainer
+from nodewise.learn import decoupled, known, rows, trainer
 
 FAST = {
     "omega": 1.15,
@@ -78,6 +78,33 @@ def test_many_targets_go_in_groups_that_fit_the_memory(graph, monkeypatch):
     assert sum(sizes) == 100
 
 
+def test_so_they_do_before_an_engine_is_chosen(graph, monkeypatch):
+    whole, sizes, plain = NIGCN(**FAST).represent(graph, range(20)), [], NIGCN._represent
+    monkeypatch.setattr(NIGCN, "_represent", lambda self, g, nodes: sizes.append(nodes.size) or plain(self, g, nodes))
+    assert NIGCN(**FAST).cheapest_engine(graph, range(20)) != "exact"
+    assert np.array_equal(NIGCN(memory="60kB", **FAST).represent(graph, range(20)), whole)
+    assert sum(sizes) == 20
+    assert len(sizes) > 1
+
+
+def test_rows_of_inductive_training_stay_in_their_files(graph):
+    train, val, _ = split(graph)
+    model = NIGCN(engine="walks", memory="40kB", **FAST)
+    made = model.represent_parts(graph, [train, val, val[:0]], inductive=True, part=np.arange(900))
+    assert [rows.shape for rows in made] == [(600, 24), (300, 24), (0, 24)]
+    assert all(isinstance(rows, np.memmap) for rows in made[:2])
+
+
+def test_labels_in_reach_are_walked_to_in_groups(graph, monkeypatch):
+    sizes, plain = [], known.diffuse
+    monkeypatch.setattr(known, "diffuse", lambda g, nodes, **how: sizes.append(len(nodes)) or plain(g, nodes, **how))
+    train, val, _ = split(graph)
+    fit = {**FAST, "engine": "exact", "epochs": 2, "bias": True}
+    NIGCN(**fit, label_reuse=True, memory="200kB").fit(graph, train, val)
+    assert sum(sizes) == train.size
+    assert max(sizes) < 100
+
+
 def test_a_full_disk_says_how_much_the_rows_need(monkeypatch, tmp_path):
     monkeypatch.setattr(rows.tempfile, "gettempdir", lambda: str(tmp_path))
     with pytest.raises(StoreError, match=r"rows for 1,000,000,000,000 nodes take 512 TB, and .* are free; free some"):
@@ -116,6 +143,17 @@ def test_scores_of_validation_rows_do_not_depend_on_the_parts_they_come_in(monke
     whole = trainer.score_of_rows(head, pairs)
     monkeypatch.setattr(trainer, "WINDOW", 7)
     assert trainer.score_of_rows(head, pairs) == pytest.approx(whole, rel=1e-5)
+
+
+def test_a_balanced_score_does_not_depend_on_the_window(monkeypatch):
+    """Windows of sorted rows hold other classes, which weigh differently."""
+    torch.manual_seed(0)
+    head = torch.nn.Linear(4, 3)
+    pairs = torch.randn(300, 4), torch.sort(torch.multinomial(torch.tensor([0.8, 0.15, 0.05]), 300, True)).values
+    weights = trainer.balancing_weights(pairs[1])
+    whole = trainer.score_of_rows(head, pairs, weights)
+    monkeypatch.setattr(trainer, "WINDOW", 70)
+    assert trainer.score_of_rows(head, pairs, weights) == pytest.approx(whole, rel=1e-5)
 
 
 @given(st.lists(st.integers(-1, 12), max_size=60), st.integers(1, 9))

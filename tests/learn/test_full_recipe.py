@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from nodewise import NIGCN, InputError, synthetic
+from nodewise.learn import nigcn, self_tuning, stages, trainer
 from nodewise.learn.consistency import CONFIDENT, TEMPERATURE, Consistency, disagreement
 from nodewise.learn.head import Head
 from nodewise.learn.metrics import macro_f1
@@ -295,7 +296,49 @@ def test_inductive_training_takes_unlabelled_nodes_from_its_part_alone(graph):
     chosen = model._unlabelled(graph, [TRAIN, VAL], True, part)
     assert chosen.max() < 300
     assert np.intersect1d(chosen, np.concatenate([TRAIN, VAL])).size == 0
-    model.fit(graph, TRAIN, VAL, inductive=True, part=part)
+
+
+def test_where_classes_are_balanced_so_are_all_choices(graph, monkeypatch):
+    """Of row parts, stages and corrections, of hop weights, of the epoch to stop at, and of whether the graph helps."""
+    weighed = {"verdicts": [], "stops": [], "hops": []}
+
+    def better(right, before, errors=1.0, weights=None):
+        weighed["verdicts"].append(weights)
+        return False
+
+    def score(head, rows, weights=None):
+        weighed["stops"].append(weights)
+        return plain(head, rows, weights)
+
+    def learn(*banks, balanced, **how):
+        weighed["hops"].append(balanced or None)
+        return plain_learn(*banks, balanced=balanced, **how)
+
+    plain, plain_learn = trainer.score_of_rows, self_tuning.learn_hop_weights
+    monkeypatch.setattr(trainer, "score_of_rows", score)
+    monkeypatch.setattr(self_tuning, "learn_hop_weights", learn)
+    for module in (nigcn, stages):
+        monkeypatch.setattr(module, "clearly_better", better)
+    for class_weight in ("balanced", None):
+        NIGCN(**QUICK, recipe="full", class_weight=class_weight).fit(graph, TRAIN, VAL)
+        assert all(weighed.values())
+        for asked in weighed.values():
+            assert all((weights is None) == (class_weight is None) for weights in asked)
+            asked.clear()
+
+
+def test_inductive_training_draws_walks_in_its_part_alone(graph, monkeypatch):
+    seen, plain = [], NIGCN._draws
+
+    def draws(self, graph, nodes):
+        seen.append((graph.num_nodes, nodes.max()))
+        return plain(self, graph, nodes)
+
+    monkeypatch.setattr(NIGCN, "_draws", draws)
+    NIGCN(**QUICK, consistency=1.0).fit(graph, TRAIN, VAL, inductive=True, part=np.arange(300))
+    [(nodes, last)] = seen
+    assert nodes == 300
+    assert last < 300
 
 
 def test_unlabelled_nodes_come_from_anywhere(graph):

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from copy import copy
 
 import numpy as np
 import pytest
@@ -322,6 +323,17 @@ BAD = {
     "a norm of its own": ({}, {"row_norm": "l7"}, "'l7'"),
     "a device that is not": ({}, {"device": "abacus"}, "device='abacus'"),
     "tau of 0": ({}, {"tau": 0.0}, "tau=0.0"),
+    "omega below 0": ({}, {"omega": -1.0}, "omega=-1.0"),
+    "rho that is not a number": ({}, {"rho": float("nan")}, "rho=nan"),
+    "a length below 0": ({}, {"length": -1}, "length=-1"),
+    "half a hop": ({}, {"max_hops": 2.5}, "max_hops=2.5"),
+    "a seed below 0": ({}, {"seed": -1}, "seed=-1"),
+    "a seed that is no whole number": ({}, {"seed": 1.5}, "seed=1.5"),
+    "no dropout at all": ({}, {"dropout": None}, "dropout=None"),
+    "a word for a learning rate": ({}, {"lr": "fast"}, "lr='fast'"),
+    "an endless learning rate": ({}, {"lr": float("inf")}, "lr=inf"),
+    "a word for consistency": ({}, {"consistency": "much"}, "consistency='much'"),
+    "a word for an allowance": ({}, {"allowance": "little"}, "allowance='little'"),
 }
 
 
@@ -340,6 +352,32 @@ def test_a_graph_without_features_or_labels_says_what_to_do(graph):
         NIGCN().fit(graph.replace(features=None), TRAIN, VAL)
     with pytest.raises(InputError, match="no labels"):
         NIGCN().fit(graph.replace(labels=None), TRAIN, VAL)
+    with pytest.raises(InputError, match="no columns"):
+        NIGCN().fit(graph.replace(features=np.zeros((600, 0), np.float32)), TRAIN, VAL)
+
+
+def test_labels_of_other_nodes_have_no_part_in_a_model(graph):
+    """Not even those of a class that only they have."""
+    other, hidden = graph.labels.copy(), graph.labels.copy()
+    other[TEST], hidden[TEST] = 7, -1
+    first, second = (NIGCN(**{**FIXED, "epochs": 20}).fit(graph.replace(labels=y), TRAIN, VAL) for y in (other, hidden))
+    assert first.classes_.tolist() == second.classes_.tolist() == [0, 1, 2, 3]
+    assert np.array_equal(fingerprint(first, graph), fingerprint(second, graph))
+
+
+def test_numpys_own_numbers_are_taken(graph):
+    own = {"omega": np.float32(1.0), "layers": np.int64(1), "bias": np.True_, "seed": np.int64(3)}
+    assert NIGCN(**{**FAST, "epochs": 2, **own}).fit(graph, TRAIN, VAL).network_.layers == 1
+
+
+def test_a_model_of_a_gpu_runs_where_there_is_none(graph, model, tmp_path, monkeypatch):
+    copy(model).set_params(device="cuda").save(tmp_path / "model")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.warns(NodewiseWarning, match="runs on the CPU here"):
+        again = NIGCN.load(tmp_path / "model")
+    assert np.array_equal(fingerprint(again, graph), fingerprint(model, graph))
+    with pytest.raises(InputError, match="device='cuda'"):
+        NIGCN.load(tmp_path / "model", device="cuda")
 
 
 def test_scoring_nothing_is_an_error(graph, model):

@@ -64,11 +64,12 @@ def test_known_numbers_are_summed_by_the_weights(graph, engine):
     assert np.allclose(reached(found, known), expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("group", [7, 1000])
 @pytest.mark.parametrize("engine", ["exact", "walks"])
-def test_a_target_itself_is_left_out(graph, engine):
+def test_a_target_itself_is_left_out(graph, engine, group):
     known = Known(TRAIN, onehot(graph.labels[TRAIN]))
     walks = {**HOW, "engine": "walks"}
-    sums = reached_without_own(diffuse(graph, np.arange(60), engine=engine, **HOW), known, walks)
+    sums = reached_without_own(diffuse(graph, np.arange(60), engine=engine, **HOW), known, walks, group)
     weights = diffuse(graph, TRAIN, **walks).matrix.toarray()[:, TRAIN]
     assert weights.diagonal().min() > 0
     np.fill_diagonal(weights, 0)
@@ -204,6 +205,16 @@ def test_a_target_that_reaches_nothing_known_stays_as_it_is():
 def test_of_equal_mendings_the_least_is_taken():
     proba = np.array([[0.9, 0.1], [0.1, 0.9]], np.float32)
     assert best_mending(proba, np.zeros((2, 5), np.float32), np.array([0, 1])) == Mending(0.0, 0.0)
+
+
+def test_a_rare_class_counts_as_much_as_a_common_one_where_labels_are_weighed():
+    """All neighbours say 0: to smooth gets three common nodes right, and the only one of class 1 wrong."""
+    labels = np.array([0, 0, 0, 0, 0, 0, 0, 1])
+    proba = np.array([[0.45, 0.55]] * 3 + [[0.9, 0.1]] * 4 + [[0.45, 0.55]], np.float32)
+    columns = np.tile(np.array([0, 0, 0, 1, 0], np.float32), (8, 1))
+    assert best_mending(proba, columns, labels) == Mending(0.0, 0.2)
+    weights = np.array([1 / 7] * 7 + [1.0], np.float32)
+    assert best_mending(proba, columns, labels, weights) == Mending(0.0, 0.0)
 
 
 def test_predictions_do_not_depend_on_what_else_is_asked(graph):

@@ -111,6 +111,14 @@ def test_hops_are_worth_it_until_a_hundredth_of_the_weight_is_left():
 # ---------------------------------------------------------------------- features
 
 
+def test_a_projection_does_not_depend_on_how_many_columns_are_taken_at_once(monkeypatch):
+    rows = np.random.default_rng(0).standard_normal((20, 100)).astype(np.float32)
+    at_once = projected(rows, "l1", 3)
+    monkeypatch.setattr(hop_weights, "COLUMNS_AT_ONCE", 7)
+    for features in (rows, sp.csr_matrix(rows)):
+        assert np.allclose(projected(features, "l1", 3), at_once, atol=1e-6)
+
+
 @pytest.mark.parametrize("kind", ["dense", "half", "bytes", "sparse"])
 def test_a_projection_keeps_angles(kind):
     rng = np.random.default_rng(0)
@@ -154,7 +162,7 @@ def test_fit_finds_the_four_and_says_how(graph):
     assert 0 < found.hops <= hop_weights.DEEPEST
     assert found.tau == pytest.approx(tau_of_length(graph, found.hops))
     assert found.epsilon == 0.01
-    used = fitted._diffusion()
+    used = fitted._diffusion(graph)
     assert (used["omega"], used["rho"], used["tau"], used["epsilon"]) == (found.omega, found.rho, found.tau, 0.01)
     named = NIGCN(found.omega, found.rho, found.tau, 0.01, max_hops=hop_weights.DEEPEST, epochs=60, patience=30)
     assert np.array_equal(named.set_params(engine=fitted.engine_).represent(graph, TEST), fitted.represent(graph, TEST))
@@ -228,6 +236,28 @@ def test_inductive_search_never_sees_the_rest_of_the_graph(graph):
     assert (first.omega, first.rho) == (second.omega, second.rho)
 
 
+def test_the_depth_found_is_gone_to_in_the_part_and_in_the_whole_graph(graph):
+    """Two nodes of three are not in the part, and as many of its neighbours has a node lost."""
+    fitted = NIGCN(**QUICK).fit(graph, TRAIN, VAL, inductive=True, part=np.arange(330))
+    hops = fitted.found_.hops
+    assert hops > 2
+    for seen, nodes in ((graph, TEST), (graph.subgraph(np.arange(330)), TRAIN)):
+        assert abs(np.median(fitted._planned(seen, nodes).lengths) - hops) <= 1
+    assert fitted.found_.tau == tau_of_length(graph, hops)
+
+
+def test_what_was_found_does_not_depend_on_the_memory_that_is_free(monkeypatch):
+    rng = np.random.default_rng(0)
+    wide = synthetic.dcsbm(400, avg_degree=8, classes=2, features=8, signal=1.0, seed=0)
+    noise = sp.random(400, 1200, 0.01, "csr", np.float32, rng)
+    wide = wide.replace(features=sp.hstack([sp.csr_matrix(wide.features), noise], "csr"))
+    found = []
+    for free in (1 << 40, 1 << 22):
+        monkeypatch.setattr("nodewise.memory.available_memory", lambda free=free: free)
+        found.append(NIGCN(**QUICK, layers=2, weight_decay=0.01, bias=True).fit(wide, TRAIN, VAL).found_)
+    assert found[0] == found[1]
+
+
 def test_what_was_found_is_saved(graph, tmp_path):
     fitted = NIGCN(**QUICK).fit(graph, TRAIN, VAL)
     fitted.save(tmp_path / "model")
@@ -265,10 +295,14 @@ def test_an_allowance_decides_epsilon(graph, monkeypatch):
         assert model._affordable_epsilon(graph, TEST, 1.0) == 0.2
 
 
-def test_a_small_allowance_costs_accuracy_of_the_rows_and_nothing_else(graph):
+def test_a_fit_keeps_to_its_allowance(graph):
     free = NIGCN(**{**QUICK, "epsilon": "auto"}).fit(graph, TRAIN, VAL)
-    tight = NIGCN(**{**QUICK, "epsilon": "auto"}, allowance=1e9).fit(graph, TRAIN, VAL)
-    assert tight.found["epsilon"] == free.found["epsilon"] == 0.01
+    ample = NIGCN(**{**QUICK, "epsilon": "auto"}, allowance=1e9).fit(graph, TRAIN, VAL)
+    assert ample.found["epsilon"] == free.found["epsilon"] == 0.01
+    with pytest.warns(NodewiseWarning, match=r"allowance=1e-09: rows for 280 nodes"):
+        tight = NIGCN(**{**QUICK, "epsilon": "auto"}, allowance=1e-9).fit(graph, TRAIN, VAL)
+    assert tight.found["epsilon"] == 0.2
+    assert (tight.found["omega"], tight.found["rho"]) == (free.found["omega"], free.found["rho"])
     with pytest.raises(InputError, match="allowance=0"):
         NIGCN(allowance=0).fit(graph, TRAIN, VAL)
 

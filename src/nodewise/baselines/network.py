@@ -57,7 +57,7 @@ class GraphNetwork(NodeClassifier, Generic[View]):
         self, graph: Graph, nodes: list[IntArray], asked: IntArray, inductive: bool, part: AnyArray | None, **how: Any
     ) -> FloatArray:
         started = time.perf_counter()
-        self._learn_classes(graph, nodes[0])
+        self._learn_classes(graph, nodes)
         seen, train = training_subgraph(graph, nodes[0], part) if inductive else (graph, nodes[0])
         view = self._view(graph, np.concatenate([*nodes[1:], asked] if inductive else [*nodes, asked]))
         train_view = self._view(seen, train) if inductive else view

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from nodewise._typing import AnyArray, FloatArray, IntArray
-from nodewise.checks import UNKNOWN, checked_nodes
+from nodewise.checks import UNKNOWN, check_number, checked_nodes, checked_seed
 from nodewise.errors import InputError, StoreError, warn
 from nodewise.features import check_norm
 from nodewise.graph import Graph
@@ -89,12 +89,11 @@ class NodeClassifier(BaseEstimator):  # type: ignore[misc]
             if not self._is_open(name) and (name != "batch_size" or self.batch_size is not None):
                 check_whole(name, getattr(self, name))
         check_norm(self.feature_norm)
-        if not 0 <= self.dropout < 1:
-            raise InputError(f"dropout={self.dropout}: expected a number of at least 0 and below 1")
-        if not self.lr > 0:
-            raise InputError(f"lr={self.lr}: expected a number above 0")
-        if not self._is_open("weight_decay") and not self.weight_decay >= 0:
-            raise InputError(f"weight_decay={self.weight_decay}: expected a number of at least 0")
+        checked_seed(self.seed)
+        check_number("dropout", self.dropout, "a number of at least 0 and below 1", 0, 1)
+        check_number("lr", self.lr, "a number above 0", 0, strictly=True)
+        if not self._is_open("weight_decay"):
+            check_number("weight_decay", self.weight_decay, "a number of at least 0", 0)
 
     @property
     def found(self) -> dict[str, Any]:
@@ -226,7 +225,8 @@ class NodeClassifier(BaseEstimator):  # type: ignore[misc]
         threads = thread_count(self.threads)
         return Recipe(self.lr, self.weight_decay, self.epochs, self.patience, self.batch_size, seed, threads)
 
-    def _learn_classes(self, graph: Graph, train: IntArray) -> None:
+    def _learn_classes(self, graph: Graph, nodes: list[IntArray]) -> None:
+        """The classes are those of the nodes to learn from, training and perhaps validation; no other label is read."""
         labels = graph.labels
         if labels is None:
             raise InputError(f"{graph.name} has no labels to learn from")
@@ -235,10 +235,10 @@ class NodeClassifier(BaseEstimator):  # type: ignore[misc]
         self.label_names_ = None if graph.label_names is None else list(graph.label_names)
         if self.multilabel_:
             self.classes_ = np.arange(labels.shape[1])
-            seen = np.flatnonzero(labels[train].any(0))
+            seen = np.flatnonzero(labels[nodes[0]].any(0))
         else:
-            self.classes_ = graph.present_labels
-            seen = np.unique(labels[train])
+            self.classes_ = np.unique(np.concatenate([labels[n] for n in nodes[:2]])).astype(np.int64)
+            seen = np.unique(labels[nodes[0]])
         missing = np.setdiff1d(self.classes_, seen)
         if missing.size:
             named = ", ".join(str(self._label_name(c)) for c in missing[:5]) + (", …" if missing.size > 5 else "")
@@ -311,6 +311,8 @@ def check_features(graph: Graph) -> None:
             f"{graph.name} has no features to diffuse. Give it some, or let each node be its own feature: "
             f"graph.replace(features=scipy.sparse.identity(graph.num_nodes, format='csr'))"
         )
+    if graph.num_features == 0:
+        raise InputError(f"{graph.name} has features of no columns; expected at least one")
 
 
 def check_whole(name: str, value: Any, least: int = 1) -> None:

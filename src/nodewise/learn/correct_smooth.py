@@ -50,11 +50,13 @@ def mended(proba: FloatArray, columns: FloatArray, how: Mending) -> FloatArray:
     return np.where(mass > 0, (1 - how.smooth) * better + how.smooth * _mean(guess, mass), better).astype(np.float32)
 
 
-def best_mending(proba: FloatArray, columns: FloatArray, labels: IntArray) -> Mending:
-    """The one with most labels right; of equals the one that changes least."""
+def best_mending(
+    proba: FloatArray, columns: FloatArray, labels: IntArray, weights: FloatArray | None = None
+) -> Mending:
+    """The one with most labels right; of equals the one that changes least. ``weights``: what each label counts."""
 
     def right(how: Mending) -> tuple[float, float]:
-        return float(np.mean(mended(proba, columns, how).argmax(1) == labels)), -sum(how)
+        return float(np.average(mended(proba, columns, how).argmax(1) == labels, weights=weights)), -sum(how)
 
     return max((Mending(*pair) for pair in product(CORRECTIONS, SMOOTHINGS)), key=right)
 

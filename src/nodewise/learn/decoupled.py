@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import cycle
+from itertools import cycle, pairwise
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
@@ -17,6 +17,7 @@ import torch
 
 from nodewise._typing import AnyArray, FloatArray, IntArray
 from nodewise.checks import checked_nodes
+from nodewise.errors import warn
 from nodewise.features import check_norm, normalize
 from nodewise.graph import Graph
 from nodewise.learn.classifier import (
@@ -94,8 +95,8 @@ class DecoupledClassifier(NodeClassifier):
         """Columns of a row."""
         return graph.num_features
 
-    def _group_size(self, graph: Graph) -> int:
-        """How many nodes :meth:`_represent` can take at a time."""
+    def _group_size(self, graph: Graph, nodes: IntArray) -> int:
+        """How many of ``nodes`` :meth:`_represent` can take at a time."""
         return graph.num_nodes
 
     def _column_blocks(self, graph: Graph, nodes: IntArray | None, memory: int) -> list[slice] | None:
@@ -130,16 +131,13 @@ class DecoupledClassifier(NodeClassifier):
         make = make_rows or type(self)._rows
         started = time.perf_counter()
         check_features(graph)
-        everything = np.concatenate(parts)
-        self._prepare(graph, everything)
-        if inductive:
-            alone = self._rows(*training_subgraph(graph, parts[0], part))
-            rows = [alone, make(self, graph, everything[parts[0].size :])]
-        else:
-            rows = [make(self, graph, everything)]
+        self._prepare(graph, np.concatenate(parts))
+        alone = [self._rows(*training_subgraph(graph, parts[0], part))] if inductive else []
+        together = parts[len(alone) :]
+        rows = make(self, graph, np.concatenate([np.zeros(0, np.int64), *together]))
         self.seconds_ = {"preparation": time.perf_counter() - started}
-        cuts = np.cumsum([p.size for p in parts])[:-1]
-        return np.split(rows[0] if len(rows) == 1 else np.concatenate(rows), cuts)
+        ends = np.cumsum([0, *(p.size for p in together)])
+        return [*alone, *(rows[first:last] for first, last in pairwise(ends))]
 
     def blocks(
         self, graph: Graph, nodes: AnyArray | None = None, memory: int | str | None = None
@@ -161,7 +159,7 @@ class DecoupledClassifier(NodeClassifier):
     def fit_rows(self, graph: Graph, nodes: list[IntArray], rows: list[FloatArray]) -> Self:
         """Train the head on rows that :meth:`represent_parts` made, for training and perhaps validation nodes."""
         self._take_rows(rows)
-        self._learn_classes(graph, nodes[0])
+        self._learn_classes(graph, nodes)
         return self._fit_rows(graph, nodes, rows, rows[0][:0], [])
 
     def _fit_rows(
@@ -197,7 +195,7 @@ class DecoupledClassifier(NodeClassifier):
         ``nodes`` and ``rows`` as for :meth:`fit_rows`, training and validation; the head is not kept.
         """
         self._take_rows(rows)
-        self._learn_classes(graph, nodes[0])
+        self._learn_classes(graph, nodes)
         train, val = self._labelled(graph, nodes, rows)
         assert val is not None
         self._choose_network(train, val)
@@ -252,7 +250,7 @@ class DecoupledClassifier(NodeClassifier):
     def _learn(
         self, graph: Graph, nodes: list[IntArray], asked: IntArray, inductive: bool, part: AnyArray | None, **how: Any
     ) -> FloatArray:
-        self._learn_classes(graph, nodes[0])
+        self._learn_classes(graph, nodes)
         started = time.perf_counter()
         self._settle(graph, nodes, inductive, part)
         free = self._unlabelled(graph, nodes, inductive, part)
@@ -281,12 +279,17 @@ class DecoupledClassifier(NodeClassifier):
     @classmethod
     def load(cls, path: str | Path, device: str | None = None) -> Self:
         """A model that :meth:`save` wrote; ``device`` if it is to run on another one than it was trained on."""
+        if device is not None:
+            choose_device(device)
         return cls._loaded(path, **({} if device is None else {"device": device}))
 
     def _fitted_extras(self) -> dict[str, Any]:
         return {"row_width": self.row_width_, "networks": len(self.networks_)}
 
     def _restore_extras(self, fitted: dict[str, Any]) -> None:
+        if self.device == "cuda" and not torch.cuda.is_available():
+            warn("this model was trained with device='cuda', and this machine has no CUDA: it runs on the CPU here")
+            self.device = "cpu"
         self.row_width_, self.count_ = int(fitted["row_width"]), int(fitted["networks"])
 
     def _check_params(self) -> None:
@@ -306,7 +309,7 @@ class DecoupledClassifier(NodeClassifier):
         blocks = self._column_blocks(graph, nodes, memory)
         small = rows.nbytes <= memory // 4  # enough to make all at once: the engine cuts columns up as it likes
         if blocks is None or small:
-            step = max(1, self._group_size(graph) if blocks is None else nodes.size)
+            step = max(1, self._group_size(graph, nodes) if blocks is None else nodes.size)
             for first in range(0, nodes.size, step):
                 part = slice(first, first + step)
                 rows[part] = self.finish_rows(self._represent(graph, nodes[part]))

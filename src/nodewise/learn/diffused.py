@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from copy import copy
 from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
 from typing import Any, ClassVar
 
@@ -10,8 +11,9 @@ import numpy as np
 import torch
 
 from nodewise._typing import AnyArray, FloatArray, IntArray
-from nodewise.diffusion.diffuse import Diffusion, Params, diffuse, plan_diffusion
-from nodewise.diffusion.length import Convention
+from nodewise.checks import check_number
+from nodewise.diffusion.diffuse import Diffusion, Params, check_params, diffuse, plan_diffusion
+from nodewise.diffusion.length import Convention, tau_of_length
 from nodewise.diffusion.plan import ENTRY_BYTES, Engine
 from nodewise.diffusion.walks import Mass
 from nodewise.errors import InputError, warn
@@ -19,6 +21,7 @@ from nodewise.features import dense_rows
 from nodewise.graph import Graph
 from nodewise.learn.classifier import AUTO, nodes_or_all
 from nodewise.learn.decoupled import DecoupledClassifier
+from nodewise.learn.hop_weights import LEAST_OMEGA, MOST_RHO
 from nodewise.learn.known import Known, reached, reached_without_own
 from nodewise.learn.layout import Layout
 from nodewise.learn.self_tuning import EPSILON, UNTUNED, Found, deepest
@@ -73,8 +76,9 @@ class DiffusedClassifier(DecoupledClassifier):
 
     def _prepare(self, graph: Graph, nodes: IntArray) -> None:
         self.phases_: dict[str, float] = {}
-        if self.allowance is not None and self.found_ is not None and self._is_open("epsilon"):
-            self.found_ = replace(self.found_, epsilon=self._affordable_epsilon(graph, nodes, self.allowance))
+        found = getattr(self, "found_", None)
+        if self.allowance is not None and found is not None and self._is_open("epsilon"):
+            self.found_ = replace(found, epsilon=self._affordable_epsilon(graph, nodes, self.allowance))
         self.plan_ = self._planned(graph, nodes).plan
         self.engine_ = self.plan_.engine
 
@@ -82,7 +86,7 @@ class DiffusedClassifier(DecoupledClassifier):
         """The least that lets the rows of ``nodes`` be made in so many seconds, by what the plan expects."""
         expected = 0.0
         for epsilon in EPSILONS:
-            how = {**self._bank(self._layout(graph)), "engine": "auto", "epsilon": epsilon}
+            how = {**self._bank(graph), "engine": "auto", "epsilon": epsilon}
             seconds = plan_diffusion(graph, nodes, **how).plan.seconds
             expected = seconds.get(self.engine, min(seconds.values()))
             if expected <= allowance:
@@ -95,13 +99,23 @@ class DiffusedClassifier(DecoupledClassifier):
 
     def _check_params(self) -> None:
         super()._check_params()
-        if self.allowance is not None and not self.allowance > 0:
-            raise InputError(f"allowance={self.allowance!r}: expected a number of seconds above 0")
+        if self.allowance is not None:
+            check_number("allowance", self.allowance, "a number of seconds above 0", 0, strictly=True)
+        beyond_doubt = {"omega": LEAST_OMEGA, "rho": MOST_RHO, "tau": 1.0, "epsilon": EPSILON}  # with any other given
+        opened = {name: value for name, value in beyond_doubt.items() if self._is_open(name)}
+        check_params(Params(**{**self._open_diffusion(), **opened, "engine": self.engine}))
 
     def cheapest_engine(self, graph: Graph, nodes: AnyArray | None = None) -> Engine:
         """The engine that ``engine="auto"`` would choose for these nodes, or for all."""
-        how = {**self._bank(self._layout(graph)), "engine": "auto"}
+        how = {**self._bank(graph), "engine": "auto"}
         return plan_diffusion(graph, nodes_or_all(graph, nodes), **how).plan.engine
+
+    def _rows(self, graph: Graph, nodes: IntArray) -> FloatArray:
+        if self._engine != "auto":
+            return super()._rows(graph, nodes)
+        settled = copy(self)  # one engine for all groups of nodes that the memory allows
+        settled.engine = self._planned(graph, nodes).plan.engine
+        return settled._rows(graph, nodes)
 
     def _represent(self, graph: Graph, nodes: IntArray) -> FloatArray:
         return self._rows_by(graph, nodes, {"engine": self._engine})
@@ -109,11 +123,11 @@ class DiffusedClassifier(DecoupledClassifier):
     def _rows_by(self, graph: Graph, nodes: IntArray, changes: dict[str, Any]) -> FloatArray:
         """Rows, not finished yet, by a diffusion with other parameters than the model's."""
         layout = self._layout(graph)
-        found = diffuse(graph, nodes, **{**self._bank(layout), **changes})
+        found = diffuse(graph, nodes, **{**self._bank(graph), **changes})
         diffused = self._flat(found.apply(graph.features, self.feature_norm), layout)
         others = [name for name in layout.spans if name != "diffused"]
         if others:
-            summed = found if layout.hops == 1 else diffuse(graph, nodes, **{**self._diffusion(), **changes})
+            summed = found if layout.hops == 1 else diffuse(graph, nodes, **{**self._diffusion(graph), **changes})
             diffused = np.hstack([diffused, *(self._columns(name, summed) for name in others)])
         self.phases_ = dict(Counter(getattr(self, "phases_", {})) + Counter(found.phases))
         return diffused
@@ -126,7 +140,8 @@ class DiffusedClassifier(DecoupledClassifier):
         known = self._known(name, graph)
         if name == "corrections":
             return reached(summed, known)
-        return reached_without_own(summed, known, {**self._diffusion(), "engine": "walks"})
+        walks = {**self._diffusion(graph), "engine": "walks"}
+        return reached_without_own(summed, known, walks, self._group_by(plan_diffusion(graph, nodes, **walks)))
 
     def _known(self, name: str, graph: Graph) -> Known:
         known = self.labels_ if name == "labels" else self.to_mend_by_
@@ -147,12 +162,14 @@ class DiffusedClassifier(DecoupledClassifier):
         flat[:, :, : rows.shape[1]] = rows.transpose(0, 2, 1)
         return flat.reshape(rows.shape[0], -1)
 
-    def _group_size(self, graph: Graph) -> int:
+    def _group_size(self, graph: Graph, nodes: IntArray) -> int:
         """As many as leave their weights room in the memory: features in a file are read once for all of them."""
-        if self._engine in ("auto", "exact"):
+        if self._engine == "exact":
             return graph.num_nodes
-        neighbours = self._planned(graph, np.zeros(1, np.int64)).most_neighbours
-        return memory_budget(self.memory) // (ENTRY_BYTES * neighbours)
+        return self._group_by(self._planned(graph, nodes))
+
+    def _group_by(self, planned: Diffusion) -> int:
+        return max(1, memory_budget(self.memory) // (ENTRY_BYTES * planned.most_neighbours))
 
     def _column_blocks(self, graph: Graph, nodes: IntArray | None, memory: int) -> list[slice] | None:
         if self._engine != "exact":
@@ -174,12 +191,12 @@ class DiffusedClassifier(DecoupledClassifier):
                 bank = self._planned(graph, nodes).apply_columns(graph.features, self.feature_norm, columns)
                 parts.append(self._flat(bank, layout))
             elif first < last:  # the whole part: only diffused columns are worth cutting up
-                summed = plan_diffusion(graph, nodes, **{**self._diffusion(), "engine": self._engine})
+                summed = plan_diffusion(graph, nodes, **{**self._diffusion(graph), "engine": self._engine})
                 parts.append(self._columns(name, summed))
         return parts[0] if len(parts) == 1 else np.hstack(parts)
 
     def _planned(self, graph: Graph, nodes: IntArray, memory: int | None = None) -> Diffusion:
-        params = self._bank(self._layout(graph))
+        params = self._bank(graph)
         changes = {} if memory is None else {"memory": memory}
         return plan_diffusion(graph, nodes, **{**params, **changes, "engine": self._engine})
 
@@ -197,17 +214,23 @@ class DiffusedClassifier(DecoupledClassifier):
         names = [field.name for field in fields(Params) if field.name not in ("engine", "per_hop")]
         return {name: getattr(self, name) for name in names}
 
-    def _diffusion(self) -> dict[str, Any]:
-        """As :meth:`_open_diffusion`, with what ``fit`` found, or before that with what it starts from."""
-        params = self._open_diffusion()
-        found = getattr(self, "found_", None) or UNTUNED
-        if self.tau == AUTO:
-            params["max_hops"] = deepest(params)
-        return {**params, **{name: value for name, value in asdict(found).items() if params.get(name) == AUTO}}
+    def _number(self, name: str) -> float:
+        """One of the four numbers: as given, as found, or before that as the search starts."""
+        given = getattr(self, name)
+        return float(getattr(getattr(self, "found_", None) or UNTUNED, name) if given == AUTO else given)
 
-    def _bank(self, layout: Layout) -> dict[str, Any]:
+    def _diffusion(self, graph: Graph) -> dict[str, Any]:
+        """As :meth:`_open_diffusion`, with all numbers. What was found is a depth: how ``tau`` gets there depends on
+        the degrees, which in the part of a graph that inductive training sees are others than in the whole."""
+        params = {**self._open_diffusion(), **{name: self._number(name) for name in DiffusedClassifier.OPEN}}
+        if self.tau == AUTO:
+            hops = (getattr(self, "found_", None) or UNTUNED).hops
+            params |= {"max_hops": deepest(params), "tau": tau_of_length(graph, hops, self.convention)}
+        return params
+
+    def _bank(self, graph: Graph) -> dict[str, Any]:
         """As :meth:`_diffusion`, with hops apart where the layout has them so."""
-        params = self._diffusion()
+        params, layout = self._diffusion(graph), self._layout(graph)
         return params if layout.hops == 1 else {**params, "per_hop": True, "max_hops": layout.hops - 1}
 
     # ------------------------------------------------------------------ saved form

@@ -90,7 +90,7 @@ def evaluate(
     progress: Callable[[SplitResult], None] | None = None,
     **how: Any,
 ) -> Evaluation:
-    """Fit a clone of ``model`` on each split. Test labels are read once, after the weights are settled.
+    """Fit a clone of ``model`` on each split, and compare what it then says of the test nodes with their labels, once.
 
     ``inductive``, ``part``, ``how``: as in :meth:`NodeClassifier.fit_predict_proba`.
     """

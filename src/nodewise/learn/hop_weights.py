@@ -22,10 +22,11 @@ from nodewise._typing import DoubleArray, Features, FloatArray
 from nodewise.features import ROWS_AT_ONCE, row_scales
 from nodewise.learn.adam import Adam
 from nodewise.learn.head import Head
-from nodewise.learn.trainer import loss_of, seeded, tuned
+from nodewise.learn.trainer import balancing_weights, loss_of, seeded, tuned
 
 DEEPEST = 10  # hops of a bank
 WIDEST = 1024  # columns of a bank; wider features are projected
+COLUMNS_AT_ONCE = 1 << 14  # of features, while they are projected
 MOST_NODES = 2048  # of training and of guiding nodes
 STEPS, WARM_UP, EVERY = 250, 20, 5  # of the network; before and between the steps of omega and rho
 NETWORK_RATE, RATE, WEIGHT_DECAY = 0.01, 0.05, 5e-3
@@ -87,10 +88,15 @@ def learn_hop_weights(
     norm: str,
     seed: int,
     *,
+    balanced: bool = False,
     omega: float | None = None,
     rho: float | None = None,
 ) -> list[Step]:
-    """The path of omega and rho as they are moved by the loss on ``guide``; a number given stays as it is."""
+    """The path of omega and rho as they are moved by the loss on ``guide``; a number given stays as it is.
+
+    ``balanced``: every class counts the same in both losses.
+    """
+    class_weights = [balancing_weights(labels) if balanced else None for _, labels in (train, guide)]
     with seeded(seed), tuned(1):
         weights = HopWeights(omega, rho, train[0].shape[1])
         head = make_head(train[0].shape[2])
@@ -101,14 +107,14 @@ def learn_hop_weights(
             if step % EVERY == 0:
                 if step >= WARM_UP:
                     head.eval()
-                    loss = loss_of(head(mixed(guide[0], weights(), norm)), guide[1])
+                    loss = loss_of(head(mixed(guide[0], weights(), norm)), guide[1], class_weights[1])
                     path.append(weights.step(loss.item()))
                     _move(mover, loss)
                     weights.keep_within_reach()
                 with torch.no_grad():
                     rows = mixed(train[0], weights(), norm)
             head.train()
-            _move(learner, loss_of(head(rows), train[1]))
+            _move(learner, loss_of(head(rows), train[1], class_weights[0]))
     return path
 
 
@@ -137,15 +143,17 @@ def scaled_to(rows: torch.Tensor, norm: str) -> torch.Tensor:
 def projected(features: Features, norm: str, seed: int) -> FloatArray:
     """Features brought to ``norm``, then to :data:`WIDEST` columns that about keep distances (random projection)."""
     rng = np.random.default_rng(seed)
-    directions = rng.standard_normal((features.shape[1], WIDEST), np.float32) / np.float32(math.sqrt(WIDEST))
+    made = np.zeros((features.shape[0], WIDEST), np.float32)
+    for start in range(0, features.shape[1], COLUMNS_AT_ONCE):
+        columns = slice(start, min(start + COLUMNS_AT_ONCE, features.shape[1]))
+        directions = rng.standard_normal((columns.stop - start, WIDEST), np.float32) / np.float32(math.sqrt(WIDEST))
+        for first in range(0, made.shape[0], ROWS_AT_ONCE):
+            part = slice(first, first + ROWS_AT_ONCE)
+            rows = features[part][:, columns]
+            made[part] += (rows.astype(np.float32, copy=False) if isinstance(rows, np.ndarray) else rows) @ directions
     scales = row_scales(features, norm)
-    made = np.empty((features.shape[0], WIDEST), np.float32)
-    for first in range(0, made.shape[0], ROWS_AT_ONCE):
-        part = slice(first, first + ROWS_AT_ONCE)
-        rows = features[part]
-        made[part] = (rows if not isinstance(rows, np.ndarray) else rows.astype(np.float32, copy=False)) @ directions
-        if scales is not None:
-            made[part] *= scales[part, None]
+    if scales is not None:
+        made *= scales[:, None]
     return made
 
 

@@ -31,19 +31,21 @@ def reached(found: Diffusion, known: Known) -> FloatArray:
     return found.apply(known.matrix(found.graph.num_nodes))
 
 
-def reached_without_own(found: Diffusion, known: Known, how: dict[str, Any]) -> FloatArray:
+def reached_without_own(found: Diffusion, known: Known, how: dict[str, Any], group: int) -> FloatArray:
     """As :func:`reached`, but over ``v != u``: what is known of a target itself says nothing about it.
 
     To take a target's own part out of a sum leaves its rounding behind, so it is left out before summing. That needs
-    the weights one by one; where the exact engine has none, such targets are walked from, by ``how``.
+    the weights one by one; where the exact engine has none, such targets are walked from, by ``how``, and a ``group``
+    at a time.
     """
     sums = reached(found, known)
     inside = np.flatnonzero(np.isin(found.nodes, known.nodes))
-    if inside.size == 0:
-        return sums
-    nodes = found.nodes[inside]
-    sampled = found.matrix[inside] if found.engine != "exact" else diffuse(found.graph, nodes, **how).matrix
-    row = np.repeat(np.arange(inside.size), np.diff(sampled.indptr))
-    sampled.data[sampled.indices == nodes[row]] = 0
-    sums[inside] = (sampled @ known.matrix(found.graph.num_nodes)).toarray()
+    values = known.matrix(found.graph.num_nodes)
+    for first in range(0, inside.size, group):
+        part = inside[first : first + group]
+        nodes = found.nodes[part]
+        sampled = found.matrix[part] if found.engine != "exact" else diffuse(found.graph, nodes, **how).matrix
+        row = np.repeat(np.arange(part.size), np.diff(sampled.indptr))
+        sampled.data[sampled.indices == nodes[row]] = 0
+        sums[part] = (sampled @ values).toarray()
     return sums

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from nodewise._typing import AnyArray, BoolArray, FloatArray, IntArray
+from nodewise.checks import check_number
 from nodewise.diffusion.diffuse import diffuse
 from nodewise.diffusion.ghd import ghd
 from nodewise.errors import InputError, warn
@@ -29,8 +30,8 @@ from nodewise.learn.hop_attention import HopAttention
 from nodewise.learn.known import Known
 from nodewise.learn.layout import Layout
 from nodewise.learn.recipes import RECIPES, RecipeName, clearly_better
-from nodewise.learn.self_tuning import REACHES, Found, Labelled, find, reaching
-from nodewise.learn.stages import Free, Learner, Lesson, hits
+from nodewise.learn.self_tuning import REACHES, Found, Labelled, find, reaching, some_places
+from nodewise.learn.stages import Free, Learner, Lesson, hits, label_weights
 from nodewise.learn.trainer import Recipe, Rows
 from nodewise.learn.trainer import train as train_head
 
@@ -124,15 +125,14 @@ class NIGCN(DiffusedClassifier):
     def _check_params(self) -> None:
         for name in self.OPEN:
             value = getattr(self, name)
-            if value != AUTO and (isinstance(value, str) or not isinstance(value, Real)):
+            if (isinstance(value, str) and value != AUTO) or not isinstance(value, Real | str | np.bool_):
                 raise InputError(f"{name}={value!r}: expected a number, or {AUTO!r}")
         if self.recipe not in RECIPES:
             raise InputError(f"recipe={self.recipe!r}: expected one of {', '.join(map(repr, RECIPES))}")
         super()._check_params()
         if self.class_weight not in (None, "balanced"):
             raise InputError(f"class_weight={self.class_weight!r}: expected 'balanced' or None")
-        if not self._part("consistency") >= 0:
-            raise InputError(f"consistency={self.consistency}: expected a number of at least 0")
+        check_number("consistency", self._part("consistency"), "a number of at least 0", 0)
         check_whole("self_training", self._part("self_training"), 0)
         check_whole("unlabelled", self.unlabelled, 0)
 
@@ -158,7 +158,8 @@ class NIGCN(DiffusedClassifier):
         val = Labelled(graph, nodes[1], labels[1]) if len(nodes) > 1 else None
         if AUTO in (self.omega, self.rho, self.tau, self.epsilon):
             norms = (self.feature_norm, self.row_norm)
-            self.found_ = find(train, val, self._open_diffusion(), self._head_of_width, norms, self.seed)
+            how = self._open_diffusion(), self._head_of_width, norms, self.seed, self._balanced
+            self.found_ = find(graph, train, val, *how)
             if val is not None and self._is_open("omega") and self._is_open("rho") and val.nodes.size > 1:
                 self.found_ = self._best_reach(self.found_, train, val)
         self.num_nodes_ = graph.num_nodes
@@ -187,7 +188,7 @@ class NIGCN(DiffusedClassifier):
         """
         pair = train.some(CONTEST_ROWS, self.seed), val.some(CONTEST_ROWS, self.seed)
         self.network_, self.layout_ = self._as_given(REACH_JUDGE), Layout(train.graph.num_features)
-        others = [reaching(found, *reach, train.graph, self._open_diffusion()) for reach in REACHES]
+        others = [reaching(found, *reach, val.graph, self._open_diffusion()) for reach in REACHES]
         values = []
         for self.found_ in (found, *others):
             values.append(self._value(*(self._rows_and_labels(part) for part in pair)))
@@ -196,7 +197,7 @@ class NIGCN(DiffusedClassifier):
 
     def _chosen_layout(self, graph: Graph, train: Labelled, val: Labelled | None, inductive: bool) -> Layout:
         """The parts of a row that were asked for, and of the recipe's those by which validation nodes get better."""
-        hops = 1 + min(ATTENTION_HOPS, self._hops_in_reach(graph))
+        hops = 1 + (min(ATTENTION_HOPS, self._hops_in_reach(graph)) if self._part("hop_attention") else 0)
         narrow = graph.num_features * hops <= ATTENTION_WIDTH
         parts: dict[str, dict[str, Any]] = {
             "hop_attention": {"hops": hops} if narrow or self._is_certain("hop_attention") else {},
@@ -212,10 +213,13 @@ class NIGCN(DiffusedClassifier):
         if val is None or not contested:
             return layout
         pair = train.some(CONTEST_ROWS, self.seed), val.some(CONTEST_ROWS, self.seed)
-        before = self._right_with(layout, *pair)
+        before, weights = self._right_with(layout, *pair)
         for name in contested:
             candidate = replace(layout, **parts[name])
-            if candidate != layout and clearly_better(right := self._right_with(candidate, *pair), before):
+            if candidate == layout:
+                continue
+            right, _ = self._right_with(candidate, *pair)
+            if clearly_better(right, before, weights=weights):
                 layout, before = candidate, right
                 self.kept_.append(name.replace("_", " "))
         return layout
@@ -226,8 +230,8 @@ class NIGCN(DiffusedClassifier):
             return self.found_.hops
         return int(self._planned(graph, np.arange(graph.num_nodes)).lengths.max(initial=0))
 
-    def _right_with(self, layout: Layout, train: Labelled, val: Labelled) -> BoolArray:
-        """Which labels of ``val`` are right after learning from rows of such a layout."""
+    def _right_with(self, layout: Layout, train: Labelled, val: Labelled) -> tuple[BoolArray, FloatArray | None]:
+        """Which labels of ``val`` are right after learning from rows of such a layout, and what each counts."""
         self.layout_ = layout
         return self._right_after(*(self._rows_and_labels(part) for part in (train, val)))
 
@@ -261,19 +265,18 @@ class NIGCN(DiffusedClassifier):
             values.append(self._judged(*deal, replace(recipe, patience=min(recipe.patience, CONTEST_PATIENCE))))
         return float(np.mean(values))
 
-    def _right_after(self, train: Rows, val: Rows) -> BoolArray:
+    def _right_after(self, train: Rows, val: Rows) -> tuple[BoolArray, FloatArray | None]:
         """Which labels of ``val`` are right after learning from ``train``, by networks that these did not stop."""
         learner = Learner(partial(self._trained_heads, train, count=2), self._joint_proba, val, crossed=True)
         right = learner.right(learner.trained([])[0])
         assert right is not None  # there are validation labels
-        return right
+        return right, learner.weights() if self._balanced else None
 
     def _some_rows(self, rows: Rows) -> Rows:
         """At most :data:`CONTEST_ROWS` of them, from anywhere: training nodes may come class by class."""
         if rows[0].shape[0] <= CONTEST_ROWS:
             return rows
-        rng = np.random.default_rng(self.seed)
-        chosen = torch.from_numpy(np.sort(rng.choice(rows[0].shape[0], CONTEST_ROWS, replace=False)))
+        chosen = torch.from_numpy(some_places(rows[0].shape[0], CONTEST_ROWS, self.seed))
         return rows[0][chosen], rows[1][chosen]
 
     def _open_networks(self) -> list[Network]:
@@ -292,8 +295,7 @@ class NIGCN(DiffusedClassifier):
         layout = self.layout_
         if layout.hops == 1:
             return self._head_of_width(layout.seen)
-        params = self._diffusion()
-        shares = ghd(params["omega"], params["rho"], layout.hops - 1)
+        shares = ghd(self._number("omega"), self._number("rho"), layout.hops - 1)
         mixed = replace(layout, hops=1)
         return HopAttention(self._head_of_width(mixed.seen), layout.features, shares, self.row_norm)
 
@@ -303,7 +305,11 @@ class NIGCN(DiffusedClassifier):
 
     def _recipe(self, seed: int) -> Recipe:
         recipe = replace(super()._recipe(seed), weight_decay=self.network_.weight_decay)
-        return replace(recipe, balanced=self.class_weight == "balanced")
+        return replace(recipe, balanced=self._balanced)
+
+    @property
+    def _balanced(self) -> bool:
+        return self.class_weight == "balanced"
 
     # ------------------------------------------------------------------ then learning, with what the recipe adds
 
@@ -339,7 +345,7 @@ class NIGCN(DiffusedClassifier):
         return bool(self._part("consistency")) and (self._is_certain("consistency") or rows <= MOST_DRAWN)
 
     def _teach(self, train: Rows, val: Rows | None, free: Free) -> None:
-        lesson = Lesson(self._learner(train, val), self.class_weight == "balanced")
+        lesson = Lesson(self._learner(train, val), self._balanced)
         if free.draws:
             lesson.agree(free.draws, train[1], self._part("consistency"), self._is_certain("consistency"))
         if free.rows.shape[0] and not self.multilabel_:
@@ -385,9 +391,10 @@ class NIGCN(DiffusedClassifier):
         if before is not None:
             labels = np.searchsorted(self.classes_, known_labels(graph, nodes[1], "val"))
             columns, said = self._corrections(graph, nodes[1]), self.proba_of_rows(rows[1])
-            self.mending_ = best_mending(said, columns, labels)
+            weights = self._weights_of(torch.from_numpy(labels))
+            self.mending_ = best_mending(said, columns, labels, weights)
             right = mended(said, columns, self.mending_).argmax(1) == labels
-            if not self._is_certain("correct_and_smooth") and not clearly_better(right, before):
+            if not self._is_certain("correct_and_smooth") and not clearly_better(right, before, weights=weights):
                 self.to_mend_by_ = None
                 return
             self.val_f1_ = float(right.mean())
@@ -395,24 +402,31 @@ class NIGCN(DiffusedClassifier):
         self.kept_.append("correct and smooth")
 
     def _corrections(self, graph: Graph, nodes: IntArray) -> FloatArray:
-        how = {**self._diffusion(), "engine": self._engine}
+        how = {**self._diffusion(graph), "engine": self._engine}
         return self._columns("corrections", diffuse(graph, nodes, **how))
 
+    def _weights_of(self, labels: torch.Tensor) -> FloatArray | None:
+        """What each label counts where choices are made; None where all count the same."""
+        return label_weights(labels) if self._balanced else None
+
     def _warn_if_the_graph_hurts(self, graph: Graph, nodes: list[IntArray], right: BoolArray) -> None:
-        """Compare with the same network on each node's own features."""
-        some = [Labelled(graph, n, self._encoded(known_labels(graph, n, "train"))) for n in nodes]
-        pairs = [
-            (torch.from_numpy(self._own_rows(part)), part.labels)
-            for part in (some[0].some(CONTEST_ROWS, self.seed), some[1])
+        """Compare with the same network on some nodes' own features."""
+        places = [some_places(n.size, CONTEST_ROWS, self.seed) for n in nodes]
+        some = [
+            Labelled(graph, n[chosen], self._encoded(known_labels(graph, n[chosen], "train")))
+            for n, chosen in zip(nodes, places, strict=True)
         ]
+        train, val = ((torch.from_numpy(self._own_rows(part)), part.labels) for part in some)
         alone = partial(self._head_of_width, graph.num_features)
-        head, _ = train_head(alone, pairs[0], pairs[1], self._recipe(self.seed))
-        without = hits(self._squash(head(pairs[1][0])), pairs[1][1])
-        if clearly_better(without, right, SURE_TO_WARN):
+        head, _ = train_head(alone, train, val, self._recipe(self.seed))
+        without, weights = hits(self._squash(head(val[0])), val[1]), self._weights_of(val[1])
+        right = right.reshape(nodes[1].size, -1)[places[1]].ravel()  # several labels a node, several places
+        if clearly_better(without, right, SURE_TO_WARN, weights):
+            shares = [100 * np.average(labels, weights=weights) for labels in (without, right)]
+            counting = ", every class counting the same" if weights is not None else ""
             warn(
-                f"the graph hurts: a network on each node's own features has {100 * without.mean():.1f}% of the "
-                f"validation labels right, with the graph it is {100 * right.mean():.1f}%; check the edges, or try "
-                f"raw_features=True"
+                f"the graph hurts: a network on each node's own features has {shares[0]:.1f}% of the validation labels "
+                f"right, with the graph it is {shares[1]:.1f}%{counting}; check the edges, or try raw_features=True"
             )
 
     def _own_rows(self, labelled: Labelled) -> FloatArray:

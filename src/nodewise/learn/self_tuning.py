@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,16 +30,20 @@ from nodewise.learn.hop_weights import (
     projected,
     worthwhile_hops,
 )
-from nodewise.memory import memory_budget
+from nodewise.memory import parse_bytes
 
 EPSILON = 0.01
 REACHES = ((0.9, 1.0), (1.1, 0.06))  # omega and rho of a short one, and of a far one
 FOLDS = 5
+SEARCH_BYTES = 1 << 30  # of projected features, and of a bank, where nothing is said about memory
 
 
 @dataclass(frozen=True)
 class Found:
-    """The numbers, ``hops``: the length worth having, and ``guide``: by what omega and rho were found."""
+    """The numbers, ``hops``: the length worth having, and ``guide``: by what omega and rho were found.
+
+    ``tau`` is by which nodes go that far on the graph that was learned from; on another it is another.
+    """
 
     omega: float
     rho: float
@@ -61,38 +66,47 @@ class Labelled:
 
     def some(self, most: int, seed: int) -> Labelled:
         """At most so many of them, from anywhere: nodes may come class by class."""
-        if self.nodes.size <= most:
-            return self
-        chosen = np.sort(np.random.default_rng(seed).choice(self.nodes.size, most, replace=False))
+        chosen = some_places(self.nodes.size, most, seed)
         return Labelled(self.graph, self.nodes[chosen], self.labels[torch.from_numpy(chosen)])
 
 
+def some_places(count: int, most: int, seed: int) -> IntArray:
+    """At most so many of the numbers up to ``count``, in order."""
+    if count <= most:
+        return np.arange(count)
+    return np.sort(np.random.default_rng(seed).choice(count, most, replace=False))
+
+
 def find(
+    graph: Graph,
     train: Labelled,
     val: Labelled | None,
     params: dict[str, Any],
     make_head: Callable[[int], Head],
     norms: tuple[str, str],
     seed: int,
+    balanced: bool,
 ) -> Found:
     """What of omega, rho, tau and epsilon in ``params`` is ``"auto"``, found; the rest as it is.
 
-    ``params``: as of :func:`nodewise.diffuse`. ``norms``: of the features and of the rows. ``make_head(width)`` makes
-    the network that learns.
+    ``graph``: the whole one, where inductive training sees a part. ``params``: as of :func:`nodewise.diffuse`.
+    ``norms``: of the features and of the rows. ``make_head(width)`` makes the network that learns. ``balanced``: every
+    class counts the same.
     """
     given = {name: None if params[name] == AUTO else params[name] for name in ("omega", "rho", "tau", "epsilon")}
     epsilon = EPSILON if given["epsilon"] is None else given["epsilon"]
     omega, rho, guide = given["omega"], given["rho"], "nothing"
     if omega is None or rho is None:
         pairs = _banks(train, val, {**params, "epsilon": epsilon}, norms[0], seed)
-        best = [best_step(learn_hop_weights(*pair, make_head, norms[1], seed, omega=omega, rho=rho)) for pair in pairs]
+        learn = partial(learn_hop_weights, norm=norms[1], seed=seed, balanced=balanced, omega=omega, rho=rho)
+        best = [best_step(learn(*pair, make_head)) for pair in pairs]
         guide = "validation nodes" if val is not None else f"training nodes held back, {len(pairs)} times"
         if not pairs:
             best, guide = [Step(0.0, *START)], "nothing"
         omega = float(np.exp(np.mean([np.log(step.omega) for step in best]))) if omega is None else omega
         rho = float(np.mean([step.rho for step in best])) if rho is None else rho
     hops = worthwhile_hops(ghd(omega, rho, deepest(params)))
-    tau = tau_of_length(train.graph, hops, params["convention"]) if given["tau"] is None else given["tau"]
+    tau = tau_of_length(graph, hops, params["convention"]) if given["tau"] is None else given["tau"]
     return Found(omega, rho, tau, epsilon, hops, guide)
 
 
@@ -129,11 +143,13 @@ def _banks(
 
 def _bank(labelled: Labelled, params: dict[str, Any], norm: str, seed: int, rng: np.random.Generator) -> Bank:
     """The hops of some of the nodes, of features that are not wide, and the labels."""
-    graph, memory = labelled.graph, memory_budget(params["memory"])
-    if graph.num_features > WIDEST and 4 * WIDEST * graph.num_nodes <= memory // 4:
+    graph = labelled.graph
+    # Not what is free at the moment: the same seed is to find the same numbers.
+    room = SEARCH_BYTES if params["memory"] is None else parse_bytes(params["memory"]) // 4
+    if graph.num_features > WIDEST and 4 * WIDEST * graph.num_nodes <= room:
         graph, norm = graph.replace(features=projected(graph.features, norm, seed)), "none"
     hops = deepest(params)
-    most = min(MOST_NODES, max(1, memory // 4 // (4 * (hops + 1) * graph.num_features)))
+    most = min(MOST_NODES, max(1, room // (4 * (hops + 1) * graph.num_features)))
     chosen = np.sort(rng.permutation(labelled.nodes.size)[:most])
     how = {**params, "max_hops": hops, "omega": START[0], "rho": START[1], "per_hop": True}
     if how["tau"] == AUTO:

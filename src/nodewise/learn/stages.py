@@ -71,16 +71,20 @@ class Learner:
     def weights(self) -> FloatArray | None:
         """What each of these labels counts, if every class is to count the same."""
         parts = [val[1] for val in self._vals if val is not None]
-        if not parts or parts[0].ndim == 2:
-            return None
-        labels = torch.cat(parts)
-        return np.asarray(balancing_weights(labels)[labels].cpu().numpy())
+        return label_weights(torch.cat(parts)) if parts else None
 
 
 def hits(proba: torch.Tensor, labels: torch.Tensor) -> BoolArray:
     """Which labels are right: one a row, or every one of a 0/1 matrix."""
     found = (proba > 0.5) == (labels > 0.5) if labels.ndim == 2 else proba.argmax(1) == labels
     return np.asarray(found.ravel().cpu().numpy())
+
+
+def label_weights(labels: torch.Tensor) -> FloatArray | None:
+    """What each label counts if every class is to count the same; None for a 0/1 matrix."""
+    if labels.ndim == 2:
+        return None
+    return np.asarray(balancing_weights(labels)[labels].cpu().numpy())
 
 
 class Verdict(Enum):

@@ -132,12 +132,17 @@ def descend(
 def score_of_rows(head: nn.Module, rows: Rows, weights: torch.Tensor | None = None) -> Score:
     """As :func:`score_of`, of what ``head`` makes of rows."""
     parts = [
-        (score_of(head(features), labels, weights), labels.shape[0])
+        (score_of(head(features), labels, weights), _count(labels, weights))
         for features, labels in zip(torch.split(rows[0], WINDOW), torch.split(rows[1], WINDOW), strict=True)
     ]
     count = sum(size for _, size in parts)
     right, loss = (sum(score[i] * size for score, size in parts) / count for i in (0, 1))
     return right, loss
+
+
+def _count(labels: torch.Tensor, weights: torch.Tensor | None) -> float:
+    """What a mean over these labels counts in a mean over more."""
+    return labels.shape[0] if weights is None or labels.ndim == 2 else float(weights[labels].sum())
 
 
 def score_of(out: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor | None = None) -> Score:
