@@ -152,7 +152,7 @@ def official_split(graph: Graph) -> Split:
     if missing:
         raise InputError(
             f"{graph.name}: has no official split (no {', '.join(missing)}); expected the parts train, val and test. "
-            f"Draw splits with random_splits, or read them from a file"
+            f"Draw splits (--splits; in Python random_splits), or read them from a file (--split-file)"
         )
     return _checked_split(f"{graph.name}: official split", graph.splits, graph.num_nodes)
 
@@ -161,7 +161,7 @@ def _table(path: Path, part: str, array: AnyArray) -> AnyArray:
     if array.ndim not in (1, 2) or array.dtype.kind not in "iu":
         raise InputError(
             f"{path}: {part} has shape {array.shape} and type {array.dtype}; expected whole numbers, "
-            f"one row of node ids a split"
+            f"one row of node ids a split (of a mask: numpy.flatnonzero)"
         )
     return np.atleast_2d(array)
 

@@ -143,7 +143,9 @@ def test_weights_in_an_npz_file_are_used():
 
 def test_a_first_line_of_names_is_a_header_unless_told_otherwise():
     write("edges.csv", "alice,bob\ncarol,dave\n")
-    assert pairs(import_graph("edges.csv")) == both_ways(("carol", "dave"))
+    with pytest.warns(NodewiseWarning, match=r"the first line \(alice, bob\) is taken as names of columns"):
+        assert pairs(import_graph("edges.csv")) == both_ways(("carol", "dave"))
+    assert pairs(import_graph("edges.csv", header=True)) == both_ways(("carol", "dave"))
     assert pairs(import_graph("edges.csv", header=False)) == both_ways(("alice", "bob"), ("carol", "dave"))
 
 
@@ -153,8 +155,32 @@ def test_a_first_line_of_numbers_is_a_row_unless_told_otherwise():
 
 
 def test_a_header_whose_words_occur_as_nodes_is_warned_about():
-    write("edges.csv", "alice,bob\nalice,carol\n")
-    with pytest.raises(InputError, match=r"'alice' occurs as a value.*--no-header"):
+    for rows in ("alice,carol\n", "bob,carol\ncarol,alice\n"):  # in its own column, or in the other
+        write("edges.csv", "alice,bob\n" + rows)
+        with pytest.raises(InputError, match=r"'(alice|bob)' occurs as a value.*--no-header"):
+            import_graph("edges.csv")
+
+
+def test_empty_lines_before_a_header_change_nothing():
+    for header in (None, True):
+        assert pairs(import_graph(write("edges.csv", "\n\nsource,target\na,b\nb,c\n"), header=header)) == both_ways(
+            ("a", "b"), ("b", "c")
+        )
+
+
+def test_names_that_were_hardly_meant_so_are_warned_about():
+    spaced = write("spaced.csv", "source,target\nalice, bob\nbob, carol\n")
+    with pytest.warns(NodewiseWarning, match="spaces at their ends"):
+        assert import_graph(spaced).num_nodes == 4
+    quoted = write("quoted.tsv", 'source\ttarget\n"alpha\tx\nb\tc\n"beta\ty\nf\tg\n')
+    with pytest.warns(NodewiseWarning, match="line breaks in them"):
+        import_graph(quoted)
+
+
+@pytest.mark.parametrize("first", ["", "index", "edge_id", "id"])
+def test_a_leading_index_is_not_an_end(first):
+    write("edges.csv", f"{first},citing,cited\n0,smith,jones\n1,jones,lee\n")
+    with pytest.raises(InputError, match="none of them is called source or target"):
         import_graph("edges.csv")
 
 
@@ -224,6 +250,19 @@ def test_integers_that_leave_most_nodes_without_an_edge_are_warned_about():
 
 
 # ---------------------------------------------------------------------- features
+
+
+@pytest.mark.parametrize("text", ["f,node\n5,2\n4,1\n3,0\n", "Node ID,f\n2,5\n1,4\n0,3\n"])
+def test_the_column_of_nodes_is_found_where_it_stands(text):
+    graph = import_graph(write("edges.csv", "0,1\n1,2\n"), write("x.csv", text))
+    assert graph.features.ravel().tolist() == [3, 4, 5]
+
+
+@pytest.mark.parametrize("text", ["paper_id,f\n12,.5\n11,.3\n10,.1\n", "2,.5\n1,.3\n0,.1\n"])
+def test_a_first_feature_that_looks_like_an_id_is_warned_about(text):
+    write("edges.csv", "0,1\n1,2\n")
+    with pytest.warns(NodewiseWarning, match="is taken as a feature"):
+        assert import_graph("edges.csv", write("x.csv", text)).num_features == 2
 
 
 @pytest.fixture
@@ -403,6 +442,23 @@ def test_named_edges_come_back_from_text(edges, suffix):
         graph = import_graph(write(f"edges{suffix}", buffer.getvalue()), ids="names")
     assert list(graph.node_names) == list(dict.fromkeys(name for edge in edges for name in edge))
     assert pairs(graph) == both_ways(*edges)
+
+
+@pytest.mark.parametrize("unknown", ["nan", "NaN", "NA", "-1", ""])
+@pytest.mark.parametrize("known", [("0", "1"), ("spam", "ham")])
+def test_what_stands_for_an_unknown_label_is_no_class(unknown, known):
+    write("edges.csv", "0,1\n1,2\n")
+    graph = import_graph("edges.csv", labels=write("y.csv", f"node,label\n0,{known[1]}\n1,{unknown}\n2,{known[0]}\n"))
+    assert (graph.labels == -1).tolist() == [False, True, False]
+    assert graph.present_labels.tolist() == [0, 1]
+
+
+def test_parquet_in_a_folder_and_below_it_is_refused(tmp_path):
+    for place in ("a.parquet", "below/b.parquet"):
+        (tmp_path / place).parent.mkdir(exist_ok=True)
+        pq.write_table(pa.table({"source": [0], "target": [1]}), tmp_path / place)
+    with pytest.raises(InputError, match="put them all into one folder"):
+        import_graph(tmp_path)
 
 
 def test_what_was_imported_can_be_stored_and_opened():

@@ -59,9 +59,11 @@ def read_arrays(path: Path, names: Iterable[str], needed: Iterable[str]) -> dict
     """Those of the arrays ``names`` that the file has; one of the ``needed`` that it lacks is an error."""
     try:
         with path.open("rb") as stream:
+            if not zipfile.is_zipfile(stream):  # what numpy would say is about pickles, or it is a nameless array
+                raise ValueError("not a zip archive, which an .npz file is")
+            stream.seek(0)
             archive = np.load(stream, allow_pickle=False)
-            # A file of one nameless array, .npy, is loaded as that array: it has none of the names.
-            found = list(archive) if isinstance(archive, np.lib.npyio.NpzFile) else []
+            found = list(archive)
             arrays = {name: archive[name] for name in names if name in found}
     except FileNotFoundError as error:
         raise InputError(f"{path}: no such file; correct the path") from error

@@ -22,10 +22,14 @@ def room_for(what: str, memory: int, least: int, reserved: int = 0) -> int:
     return memory - taken
 
 
-def too_small(what: str, memory: int, enough: int) -> InputError:
+class TooLittleMemoryError(InputError):
+    """A budget does not do."""
+
+
+def too_small(what: str, memory: int, enough: int) -> TooLittleMemoryError:
     """The error for a budget that does not do."""
     wanted = -(-enough // 10**7) * 10  # in whole ten megabytes
-    return InputError(
+    return TooLittleMemoryError(
         f"memory {show_bytes(memory)}: {what} takes at least {show_bytes(wanted * 10**6)}; pass --memory {wanted}MB or "
         f"more (Python: memory='{wanted}MB')"
     )

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nodewise._typing import AnyArray, IntArray
-from nodewise.errors import InputError
+from nodewise.errors import InputError, warn
 
 WHOLE = r"^\s*[+-]?[0-9]+(\.0*)?\s*$"
 NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
@@ -53,7 +53,7 @@ class Column:
 
 def of_array(path: Path, name: str, array: AnyArray, unit: str, first: int) -> Column:
     """A column over a part of a numpy array that begins at ``first``."""
-    if array.dtype.kind not in "iufUb":
+    if array.dtype.kind not in "iufUb" or array.dtype.char == "g":  # Arrow has no long double
         raise InputError(f"{path}: {name} is of type {array.dtype}; expected node ids as whole numbers or names")
     return decoded(Column(path, name, pa.chunked_array([pa.array(np.ascontiguousarray(array))]), unit, first))
 
@@ -125,6 +125,11 @@ def as_text(column: Column) -> Any:
     bad = _first(pc.fill_null(pc.equal(text, ""), True))
     if bad is not None:
         raise column.wrong(bad, "expected the name of a node")
+    where = f"{column.path}: column {column.name!r} holds names"  # taken as they stand, but hardly meant so
+    if _first(pc.match_substring(text, "\n")) is not None:
+        warn(f"{where} with line breaks in them; look for a quote that was not meant to be one, and double it")
+    elif _first(pc.match_substring_regex(text, r"^\s|\s$")) is not None:
+        warn(f"{where} with spaces at their ends, which make 'a' and ' a' two; take the spaces out if they are one")
     return text
 
 

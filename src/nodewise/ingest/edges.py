@@ -19,10 +19,11 @@ from nodewise.ingest import columns
 from nodewise.ingest.arrays import NpzFile, open_array
 from nodewise.ingest.columns import Column
 from nodewise.ingest.tables import Table, is_array_file, open_table
-from nodewise.ingest.text import TextTable, refuse_header_that_is_data
+from nodewise.ingest.text import END_NAMES, NODE_NAMES, TextTable, refuse_header_that_is_data
 
-END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
 WEIGHT_NAMES = ("weight", "w")
+UNNAMED = 0, 1  # the columns of the ends where no name tells
+INDEX_NAMES = ("index", "edge", "edge_id", "row")
 PART_EDGES = 1 << 19  # of an array, at a time
 
 
@@ -110,6 +111,12 @@ def _in_table(table: Table) -> EdgeFile:
             f"Fields are separated by commas in .csv files, by tabs in .tsv and .txt files"
         )
     ends = _end_columns(table.names)
+    first = table.names[0].strip().lower()
+    if ends == UNNAMED and table.named and len(table.names) > 2 and first in (*NODE_NAMES, *INDEX_NAMES):
+        raise InputError(
+            f"{table.path}: the columns are {', '.join(map(repr, table.names))[:80]}, and none of them is called "
+            f"source or target; call the two ends of an edge so, or leave {table.names[0]!r} out"
+        )
     third = _weight_column(table.names, ends)
     weighted = third is not None and _holds_weights(table, third)
 
@@ -134,7 +141,7 @@ def _end_columns(names: list[str]) -> tuple[int, int]:
     for first, second in END_NAMES:
         if first in lower and second in lower:
             return lower.index(first), lower.index(second)
-    return 0, 1
+    return UNNAMED
 
 
 def _weight_column(names: list[str], ends: tuple[int, int]) -> int | None:
@@ -142,7 +149,7 @@ def _weight_column(names: list[str], ends: tuple[int, int]) -> int | None:
     for name in WEIGHT_NAMES:
         if name in lower and lower.index(name) not in ends:
             return lower.index(name)
-    return 2 if len(names) > 2 and ends == (0, 1) else None
+    return 2 if len(names) > 2 and ends == UNNAMED else None
 
 
 def _holds_weights(table: Table, index: int) -> bool:

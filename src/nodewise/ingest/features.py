@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,15 @@ from nodewise._typing import AnyArray
 from nodewise.checks import checked_features
 from nodewise.datasets.npy import NpyMember
 from nodewise.datasets.npz import CSR_PARTS, features_in
-from nodewise.errors import InputError
+from nodewise.errors import InputError, warn
 from nodewise.ingest import columns
 from nodewise.ingest.arrays import TIMES, NpzFile, open_array
 from nodewise.ingest.budget import room_for
 from nodewise.ingest.columns import Column
 from nodewise.ingest.tables import Table, is_array_file, open_table
 from nodewise.ingest.text import NODE_NAMES, TextTable
+
+ELSEWHERE = ("node", "node_id")  # names of nodes' column that are meant so wherever it stands
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,17 +108,19 @@ def _check_finite(path: Path, rows: AnyArray, first: int) -> None:
 
 
 def _in_table(table: Table) -> FeatureFile:
-    first = int(bool(table.names) and _first_is_node(table))
-    if len(table.names) <= first:
+    node = _node_column(table)
+    features = [i for i in range(len(table.names)) if i != node]
+    if not features:
         raise InputError(f"{table.path}: no column of features; expected a column for each, beside that of the nodes")
-    width = len(table.names) - first
+    if node is None:
+        _warn_of_ids(table)
 
     def nodes(ids_are_text: bool) -> Iterator[Column]:
-        for read in table.parts({0: pa.large_string() if ids_are_text else None}):
+        for read in table.parts({node or 0: pa.large_string() if ids_are_text else None}):
             yield columns.decoded(read[0])
 
     def rows(count: int) -> Iterator[AnyArray]:
-        for read in table.parts(dict.fromkeys(range(first, len(table.names)), pa.float32())):
+        for read in table.parts(dict.fromkeys(features, pa.float32())):
             matrix = _matrix(read)
             for begin in range(0, matrix.shape[0], count):
                 yield matrix[begin : begin + count]
@@ -125,14 +130,29 @@ def _in_table(table: Table) -> FeatureFile:
             return sum(len(read[0]) for read in table.parts({0: pa.large_binary()}))
         return table.rows
 
-    return FeatureFile(table.path, width, rows, num_rows, nodes=nodes if first else None)
+    return FeatureFile(table.path, len(features), rows, num_rows, nodes=None if node is None else nodes)
 
 
-def _first_is_node(table: Table) -> bool:
-    """By its name, or because it holds text: features are numbers."""
-    if table.named and table.names[0].strip().lower() in NODE_NAMES:
-        return True
-    return table.first_is_text()
+def _node_column(table: Table) -> int | None:
+    """By its name, or the first because it holds text: features are numbers."""
+    lower = [name.strip().lower().replace(" ", "_") if table.named else "1" for name in table.names]
+    if lower[:1] and (lower[0] in NODE_NAMES or table.first_is_text()):
+        return 0
+    return next((lower.index(name) for name in ELSEWHERE if name in lower), None)
+
+
+def _warn_of_ids(table: Table) -> None:
+    """A first column that is called an id, or counts the rows, is hardly a feature."""
+    column = next((part[0] for part in table.parts({0: pa.float64()})), None) if table.names else None
+    if column is None or not len(column):
+        return
+    numbers = np.sort(_matrix([column])[:, 0])
+    counting = len(column) > 1 and np.array_equal(numbers, np.arange(len(column)))
+    if counting or (table.named and re.search(r"(?i)(^|[^a-z])ids?$", column.name.strip())):
+        warn(
+            f"{table.path}: column {column.name!r} is taken as a feature, and rows as in order of the ids of nodes; "
+            f"call it 'node' if it says which node a row is of, or leave it out"
+        )
 
 
 def _matrix(read: list[Column]) -> AnyArray:

@@ -16,7 +16,7 @@ from nodewise.atomic import AnyPath
 from nodewise.errors import InputError, warn
 from nodewise.graph import Graph
 from nodewise.ingest import columns
-from nodewise.ingest.budget import Progress, too_small
+from nodewise.ingest.budget import Progress, TooLittleMemoryError, too_small
 from nodewise.ingest.building import build, import_raw
 from nodewise.ingest.columns import Column
 from nodewise.ingest.edge_stage import names_room
@@ -215,6 +215,8 @@ class _Import:
     def _all_numbers(self) -> bool:
         try:
             return all(columns.looks_whole(column) for column in self._files.ids(as_text=False))
+        except TooLittleMemoryError:
+            raise
         except InputError:  # the first error is the one to tell
             return True
 

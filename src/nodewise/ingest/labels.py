@@ -19,9 +19,9 @@ from nodewise.ingest.arrays import TIMES, NpzFile, open_array
 from nodewise.ingest.budget import room_for, too_small
 from nodewise.ingest.columns import Column
 from nodewise.ingest.tables import Table, is_array_file, open_table
-from nodewise.ingest.text import NODE_NAMES, TextTable, refuse_header_that_is_data
+from nodewise.ingest.text import LABEL_NAMES, NODE_NAMES, TextTable, refuse_header_that_is_data
 
-LABEL_NAMES = ("label", "y", "class")
+UNKNOWN_WORDS = ("", "nan", "na", "-1")  # as pandas, R and the arrays of others write a label that is not known
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,7 +117,9 @@ def _codes(column: Column) -> tuple[IntArray, list[str] | None]:
     values: Any = column.values
     codes = np.full(len(values), UNKNOWN, np.int64)
     if pa.types.is_large_string(values.type):
-        empty = pc.fill_null(pc.equal(values, ""), True)
+        trimmed = pc.utf8_lower(pc.utf8_trim_whitespace(values))
+        words = pa.array(UNKNOWN_WORDS, pa.large_string())
+        empty = pc.or_(pc.is_null(values), pc.is_in(trimmed, value_set=words))
     elif pa.types.is_floating(values.type):
         empty = pc.fill_null(pc.is_nan(values), True)
     else:

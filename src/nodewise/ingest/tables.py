@@ -75,6 +75,9 @@ def _parquet_files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     files = sorted(file for file in path.iterdir() if file.suffix.lower() in PARQUET and file.is_file())
+    deeper = next((file for file in path.glob("*/**/*") if file.suffix.lower() in PARQUET), None)
+    if files and deeper is not None:
+        raise InputError(f"{path}: has .parquet files of its own and in {deeper.parent}; put them all into one folder")
     if not files:
         raise InputError(f"{path}: this is a folder without .parquet files; expected a file, or a folder of those")
     return files

@@ -22,10 +22,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from nodewise.errors import InputError
+from nodewise.errors import InputError, warn
 from nodewise.ingest.columns import NUMBER, WHOLE, Column
 
 NODE_NAMES = ("node", "id", "name", "node_id", "", "__index_level_0__")  # the last two: an index saved by pandas
+END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
+LABEL_NAMES = ("label", "y", "class")
+KNOWN_NAMES = {*NODE_NAMES, *LABEL_NAMES, *itertools.chain(*END_NAMES)}
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 NO_NUMBERS = ("", "nan", "na", "null", "inf", "+inf", "-inf")  # what stands where a number should
 BLOCK_BYTES = 1 << 20  # Arrow reads dozens ahead
@@ -128,14 +131,20 @@ def open_text(path: Path, header: bool | None) -> TextTable:
 
 def refuse_header_that_is_data(table: TextTable, columns: list[Column]) -> None:
     """Ask where the names of columns occur among their values: the first line was probably a row."""
-    for column in columns:
-        if pa.types.is_large_string(column.values.type) and table.named and table.guessed:
-            found = pc.index(column.values, column.name).as_py() >= 0
-            if found:
-                raise InputError(
-                    f"{table.path}: the first line may be names of columns or a row: {column.name!r} occurs as a "
-                    f"value, too. Pass --no-header if it is a row, --header if not (Python: header=False, header=True)"
-                )
+    if not (table.named and table.guessed):
+        return
+    text = [column for column in columns if pa.types.is_large_string(column.values.type)]
+    for column, name in itertools.product(text, [column.name for column in text]):
+        if pc.index(column.values, name).as_py() >= 0:
+            raise InputError(
+                f"{table.path}: the first line may be names of columns or a row: {name!r} occurs as a value, too. Pass "
+                f"--no-header if it is a row, --header if not (Python: header=False, header=True)"
+            )
+    if len(text) == len(columns) and not any(name.strip().lower() in KNOWN_NAMES for name in table.names):
+        warn(
+            f"{table.path}: the first line ({', '.join(table.names)[:80]}) is taken as names of columns; pass "
+            f"--no-header if it is a row, --header if not (Python: header=False, header=True)"
+        )
 
 
 @contextmanager
@@ -176,13 +185,13 @@ def _is_header(first: list[str]) -> bool:
 
 
 def _first_records(path: Path) -> tuple[int, list[list[str]]]:
-    """How many comment lines there are, and up to two records after them."""
+    """How many empty lines and comments there are, and up to two records after them."""
     comments = 0
     with gzip.open(path, "rb") if _is_gzip(path) else path.open("rb") as stream:
         # Bytes that are no text are let through here: reading the column names their row.
         lines = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
         for line in lines:
-            if not (_suffix(path) == ".txt" and line.startswith("#")):
+            if line.strip("\r\n") and not (_suffix(path) == ".txt" and line.startswith("#")):
                 rest = itertools.chain([line], lines)
                 records = (record for record in csv.reader(rest, delimiter=DELIMITERS[_suffix(path)]) if record)
                 return comments, list(itertools.islice(records, 2))
