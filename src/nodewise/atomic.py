@@ -58,6 +58,9 @@ def new_folder(path: AnyPath, overwrite: bool = False, *, ours: Ours | None = No
 def check_new_folder(path: AnyPath, overwrite: bool = False, *, ours: Ours | None = None) -> None:
     """Raise what :func:`new_folder` would, for those who want to know before they start a long computation."""
     target = Path(path)
+    parent = next(folder for folder in target.absolute().parents if folder.exists())
+    if not os.access(parent, os.W_OK):
+        raise StoreError(f"{target}: {parent} cannot be written in; choose another place, or change its permissions")
     if not os.path.lexists(target):
         return
     if not overwrite:

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 from nodewise.atomic import explained, new_file
 from nodewise.errors import InputError, StoreError
 
-ARGUMENTS, FORMAT_VERSION = "arguments.json", 1
+ARGUMENTS, LOCK, FORMAT_VERSION = "arguments.json", ".lock", 1
 REFUSED = "choose another folder, or delete this one to begin anew"
 
 
@@ -22,13 +22,13 @@ REFUSED = "choose another folder, or delete this one to begin anew"
 def held_folder(path: Path, work: str, identity: Mapping[str, Any]) -> Iterator[None]:
     """Make the folder of some ``work`` ("comparison"), or check that the one there is of the same; keep others out."""
     arguments, form = path / ARGUMENTS, f"nodewise-{work}-arguments"
-    if arguments.is_file():
-        _check_same(arguments, work, form, identity)
-    else:
+    if not arguments.is_file():
         _check_empty(path, work)
-        write_json(arguments, {"format": form, "format_version": FORMAT_VERSION, "identity": identity})
-    with arguments.open("rb") as stream:
-        _lock(stream, path, work)
+    with _locked(path, work):
+        if arguments.is_file():
+            _check_same(arguments, work, form, identity)
+        else:
+            write_json(arguments, {"format": form, "format_version": FORMAT_VERSION, "identity": identity})
         for partial in path.glob("**/.*.partial-*"):  # left by a process that was killed as it wrote
             with contextlib.suppress(OSError):
                 partial.unlink()
@@ -50,8 +50,18 @@ def difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} is {_short(there.get(name))} there and {_short(here.get(name))} here" for name in names)
 
 
+@contextlib.contextmanager
+def _locked(path: Path, work: str) -> Iterator[None]:
+    """A folder for this process alone, until it ends, however it ends. The lock is on a file that nobody replaces."""
+    with explained(path):
+        path.mkdir(parents=True, exist_ok=True)
+        stream = (path / LOCK).open("wb")
+    with stream:
+        _lock(stream, path, work)
+        yield
+
+
 def _lock(stream: BinaryIO, path: Path, work: str) -> None:
-    """For this process alone, until the file is closed or the process ends, however it ends."""
     with contextlib.suppress(ImportError):  # no such locks on Windows
         import fcntl
 
@@ -79,7 +89,8 @@ def _check_empty(path: Path, work: str) -> None:
     if path.exists() and not path.is_dir():
         raise StoreError(f"{path}: this is a file, and a folder is to be written; choose another place")
     with explained(path):
-        others = sorted(entry.name for entry in path.iterdir()) if path.is_dir() else []
+        entries = [entry.name for entry in path.iterdir()] if path.is_dir() else []
+    others = sorted(name for name in entries if name != LOCK and ".partial-" not in name)
     if others:
         raise StoreError(f"{path}: holds {others[0]!r} and is no {work} of nodewise; choose another folder")
 

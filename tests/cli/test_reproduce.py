@@ -9,7 +9,8 @@ def test_it_writes_a_page_and_says_where(run, tmp_path):
     assert out.splitlines()[-1] == str(tmp_path / "out" / "index.html")
     assert "closed form" in out
     assert "Shapes of GHD" in err
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"ghd.json", "ghd.png", "index.html", "report.md"}
+    made = {"ghd.json", "ghd.png", "index.html", "report.md"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {*made, "arguments.json", ".lock"}
     assert json.loads((tmp_path / "out" / "ghd.json").read_text())["asked"]["quick"] is True
 
 
@@ -20,6 +21,15 @@ def test_a_second_call_says_that_nothing_was_left_to_do(run, tmp_path):
     assert code == 0
     assert "ghd: finished before, kept" in err
     assert (tmp_path / "out" / "ghd.json").stat().st_mtime_ns == made
+
+
+def test_a_folder_of_something_else_is_left_alone(run, tmp_path):
+    (tmp_path / "project" / "graphs").mkdir(parents=True)
+    (tmp_path / "project" / "graphs" / "mine.txt").write_text("precious")
+    code, _, err = run("reproduce", "ghd", "-o", tmp_path / "project", "--quick")
+    assert code == 2
+    assert "holds 'graphs' and is no reproduction of nodewise" in err
+    assert [path.name for path in (tmp_path / "project").rglob("*")] == ["graphs", "mine.txt"]
 
 
 def test_mistakes_end_with_code_2_and_one_line(run, tmp_path):

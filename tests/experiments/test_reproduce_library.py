@@ -426,6 +426,15 @@ def test_a_method_that_failed_is_a_word_in_the_table(tiny, in_process, monkeypat
     assert shortfalls((subject, broken)) == ["SGC on cora: out of memory."]
 
 
+def test_a_method_that_did_not_finish_is_neither_best_nor_ranked(tiny, in_process, monkeypatch):
+    _two_methods(monkeypatch)
+    subject, found = table_run("transductive_f1", "cora", tiny)
+    first = dataclasses.replace(found.rows[0], splits=found.rows[0].splits[:1], asked=2, problem="too slow")
+    table = f1_table("transductive_f1", "t", [(subject, dataclasses.replace(found, rows=[first, found.rows[1]]))])
+    assert table.rows[0][2].endswith("± 0.00 (1 of 2)")
+    assert isinstance(table.rows[1][2], list)
+
+
 @pytest.mark.filterwarnings("ignore:.*no training node")
 def test_labels_are_a_share_of_all_nodes(tiny, in_process, monkeypatch):
     monkeypatch.setitem(facts("labels"), "rows", {"NIGCN": facts("labels")["rows"]["NIGCN"]})

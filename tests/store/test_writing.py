@@ -22,6 +22,13 @@ def test_an_existing_store_is_kept_unless_told_otherwise(full):
     assert everything(open_store(full)) == everything(sparse_graph())
 
 
+def test_overwrite_does_not_take_what_others_put_among_the_splits(full):
+    (full / "splits" / "mine.txt").write_text("precious")
+    with pytest.raises(StoreError, match="not overwritten"):
+        write_store(full_graph(), full, overwrite=True)
+    assert (full / "splits" / "mine.txt").read_text() == "precious"
+
+
 def test_overwrite_does_not_take_a_folder_that_is_no_store(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(StoreError, match=r"thesis\.tex"):

@@ -18,6 +18,7 @@ from nodewise.experiments.plotting import check_matplotlib
 from nodewise.experiments.registry import EXPERIMENTS, Experiment, experiments_named
 from nodewise.experiments.report import markdown_report
 from nodewise.experiments.result import Record, Result
+from nodewise.held import held_folder
 
 
 def reproduce(names: Sequence[str], context: Context) -> list[Record]:
@@ -31,14 +32,15 @@ def reproduce(names: Sequence[str], context: Context) -> list[Record]:
     _check(context)
     context = replace(context, output=context.output.resolve())
     done, failed = [], {}
-    for experiment in chosen:
-        try:
-            done.append(finished(experiment.name, context) or _run(experiment, context))
-        except NodewiseError as error:
-            context.say(f"{experiment.name} failed: {error}")
-            failed[experiment.name] = str(error)
-        write_page(context.output)
-    shutil.rmtree(context.output / "graphs", ignore_errors=True)  # the same seed makes the same stand-ins again
+    with held_folder(context.output, "reproduction", {}):
+        for experiment in chosen:
+            try:
+                done.append(finished(experiment.name, context) or _run(experiment, context))
+            except NodewiseError as error:
+                context.say(f"{experiment.name} failed: {error}")
+                failed[experiment.name] = str(error)
+            write_page(context.output)
+        shutil.rmtree(context.output / "graphs", ignore_errors=True)  # the same seed makes the same stand-ins again
     if failed:
         first, reason = next(iter(failed.items()))
         raise InputError(f"{', '.join(failed)} did not finish; {first}: {reason}")

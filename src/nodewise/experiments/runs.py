@@ -83,6 +83,9 @@ def f1_cell(row: MethodRow | None) -> Cell:
         return None
     if row.test_f1_mean is None or row.test_f1_std is None:
         return row.problem or None
+    if not row.complete:  # words, which are neither ranked nor bold
+        score = f"{100 * row.test_f1_mean:.2f} ± {100 * row.test_f1_std:.2f}"
+        return f"{score} ({len(row.splits)} of {row.asked})"
     return [100 * row.test_f1_mean, 100 * row.test_f1_std]
 
 

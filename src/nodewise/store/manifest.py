@@ -293,8 +293,9 @@ def is_store(path: atomic.AnyPath) -> bool:
     folder = Path(path)
     try:
         written = json.loads((folder / MANIFEST).read_bytes())["format"] == FORMAT
-        return written and all(
-            dtypes_of(entry.name) or entry.name in (MANIFEST, "splits") for entry in folder.iterdir()
-        )
+        splits = folder / "splits"
+        entries = [*folder.iterdir(), *(splits.iterdir() if splits.is_dir() else [])]
+        names = [entry.relative_to(folder).as_posix() for entry in entries]
+        return written and all(dtypes_of(name) or name in (MANIFEST, "splits") for name in names)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return False
