@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+import numpy as np
+
 from nodewise.errors import InputError
 
 Chunk = TypeVar("Chunk")
@@ -17,8 +19,8 @@ def thread_count(threads: int | None) -> int:
     """The number of threads to use: the one asked for, or as many as this process may run on."""
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if threads < 1:
-        raise InputError(f"threads={threads}: expected a whole number of at least 1, or None for all cores")
+    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
+        raise InputError(f"threads={threads!r}: expected a whole number of at least 1, or None for all cores")
     return threads
 
 

@@ -275,6 +275,31 @@ def test_bad_parameters_are_named(star, change, message):
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize("engine", ["exact", "walks"])
+@pytest.mark.parametrize(("omega", "rho"), [(5.0, 0.2), (150.0, 1.0)])
+def test_weights_that_lie_beyond_all_nodes_are_refused(crowd, engine, omega, rho):
+    with pytest.raises(InputError, match="hops that the nodes go; lower omega"):
+        diffuse(crowd, [0, 1], omega=omega, rho=rho, length=3, engine=engine)
+
+
+@pytest.mark.parametrize("per_hop", [False, True])
+@pytest.mark.parametrize("targets", [2, 400])  # few are propagated themselves, for many the features are
+def test_half_precision_is_that_of_the_sums(targets, per_hop):
+    graph = synthetic.dcsbm(400, avg_degree=6, classes=2, features=7, seed=0)
+    found = diffuse(graph, np.arange(targets), engine="exact", length=3, per_hop=per_hop)
+    half = found.apply(graph.features, dtype="float16")
+    assert half.dtype == np.float16
+    assert np.allclose(half, found.apply(graph.features), rtol=1e-3, atol=1e-3)
+
+
+def test_exact_blocks_fit_the_memory_on_small_graphs_too():
+    graph = synthetic.dcsbm(5000, avg_degree=4, classes=2, features=64, seed=0)
+    for threads in (1, 3):
+        found = diffuse(graph, np.arange(5000), engine="exact", threads=threads, memory="2MB")
+        widest = max(block.stop - block.start for block in found.blocks(graph.features))
+        assert widest * exact.COLUMN_BYTES * 5000 * threads <= 2_000_000
+
+
 def test_features_of_another_graph_are_refused(star, crowd):
     with pytest.raises(InputError, match="3,000 rows for 5 nodes"):
         diffuse(star, [0]).apply(crowd.features)

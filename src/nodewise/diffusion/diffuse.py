@@ -40,6 +40,7 @@ from nodewise.parallel import thread_count
 
 ENGINES = get_args(Engine)
 NO_LIMIT = np.iinfo(np.int64).max
+LEAST_WEIGHT = 1e-6  # of all hops that nodes go, below which rows are as good as zero
 
 
 @dataclass(frozen=True)
@@ -266,7 +267,13 @@ def _hop_weights(params: Params, longest: int) -> DoubleArray:
     """``U(l)`` as far as it matters, or one a hop where they are kept apart."""
     if params.per_hop:
         return np.ones(longest + 1)
-    return ghd(params.omega, params.rho, min(longest, last_hop(params.omega, params.rho)))
+    weights = ghd(params.omega, params.rho, min(longest, last_hop(params.omega, params.rho)))
+    if weights.sum() < LEAST_WEIGHT:
+        raise InputError(
+            f"omega={params.omega} with rho={params.rho} leaves a weight of {weights.sum():.1g} to the {longest} hops "
+            f"that the nodes go; lower omega, raise rho, or raise tau to go further"
+        )
+    return weights
 
 
 def _lengths(graph: Graph, nodes: IntArray, params: Params) -> IntArray:

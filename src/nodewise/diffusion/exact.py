@@ -74,7 +74,7 @@ def by_features(
 ) -> FloatArray:
     """Representations of the targets, propagating the features: all of them, or ``columns``."""
     wanted = range(features.shape[1])[columns or slice(None)]
-    out = np.zeros((task.targets.size, task.width, len(wanted)), dtype)
+    out = np.zeros((task.targets.size, task.width, len(wanted)), dtype if task.apart else np.float32)
     take = _keep_hops if task.apart else _sum_hops
     taken = features.tocsc() if sp.issparse(features) else features
 
@@ -85,7 +85,7 @@ def by_features(
         take(task, rows, out, block, run)
 
     _over_blocks(task, len(wanted), work)
-    return out if task.apart else out[:, 0]
+    return out if task.apart else out[:, 0].astype(dtype, copy=False)
 
 
 def by_targets(task: Task, features: Features, dtype: DTypeLike = np.float32) -> FloatArray:
@@ -150,6 +150,7 @@ def column_blocks(task: Task, columns: int) -> list[slice]:
         width = -(-columns // max(1, blocks))  # of equal width, so that none is made for a column or two
     else:
         fitting = max(CACHED_BYTES // (8 * nodes), min(WIDE, MOST_BYTES // (8 * nodes)), NARROW)
+        fitting = min(fitting, task.memory // (COLUMN_BYTES * nodes * task.threads))  # each thread has a block
         width = max(1, min(fitting, -(-columns // task.threads)))
     return [slice(first, min(columns, first + width)) for first in range(0, columns, width)] if columns else []
 

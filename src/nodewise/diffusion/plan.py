@@ -1,10 +1,10 @@
 """Which engine is cheapest here.
 
 A cost is a count of work times nanoseconds a unit, measured on an ordinary two-core machine; how good the choices are,
-``benchmarks/diffusion.py`` shows. Only counts decide, never a clock, so the same call makes the same choice every time.
-What sampling costs depends on how soon walkers meet and how soon first-K stops them: a pilot of a few targets counts
-that. Of arrays that lie in files, what is not in memory costs the disk's time: pages where it is touched at random,
-bytes where it is read front to back.
+``benchmarks/diffusion.py`` shows. Only counts decide, never a clock: what there is to do, the memory allowed, and what
+of a file is in memory. What sampling costs depends on how soon walkers meet and how soon first-K stops them: a pilot of
+a few targets counts that. Of arrays that lie in files, what is not in memory costs the disk's time: pages where it is
+touched at random, bytes where it is read front to back.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def number_of_walks(epsilon: float, eta: float = 2.0, delta: float = 0.01) -> in
     check_epsilon(epsilon)
     check_number("eta", eta, "a number above 1", 1, strictly=True)
     check_number("delta", delta, "a number between 0 and 1", 0, 1, strictly=True)
-    walks = 2 * eta**2 / epsilon * -(math.log(delta) + math.log(epsilon))
+    walks = 2 * float(eta) * float(eta) / epsilon * -(math.log(delta) + math.log(epsilon))
     if not walks < MOST_WALKS:
         raise InputError(f"epsilon={epsilon}, eta={eta}: {walks:.3g} walks a target; expected at most {MOST_WALKS:,}")
     return math.ceil(walks)
