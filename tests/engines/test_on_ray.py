@@ -49,7 +49,7 @@ def test_shards_equal_those_made_here_bit_for_bit(place, bits, names, tmp_path, 
 def test_a_chunk_that_always_fails_is_named_and_the_others_are_kept(place, bits, tmp_path):
     run("predict", place.walks, place.store, tmp_path / "here", chunk=100)
     expected = bits(tmp_path / "here")
-    (tmp_path / "here" / "summary.json").unlink()
+    (tmp_path / "here" / "_summary.json").unlink()
     for chunk in range(6):
         (tmp_path / "here" / f"part-0000{chunk}.parquet").unlink()
     (tmp_path / "here" / "part-00003.parquet").mkdir()  # a folder stands where the shard is to go

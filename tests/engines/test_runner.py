@@ -36,13 +36,14 @@ def test_predictions_are_those_of_the_model(place, read, names, tmp_path, engine
     model, graph = NIGCN.load(getattr(place, engine)), open_store(place.store)
     done = run("predict", getattr(place, engine), place.store, tmp_path / "out", chunk=250)
     table = read(tmp_path / "out")
-    assert names(tmp_path / "out") == ["job.json", *(f"part-0000{i}.parquet" for i in range(3)), "summary.json"]
+    assert names(tmp_path / "out") == ["_job.json", "_summary.json", *(f"part-0000{i}.parquet" for i in range(3))]
     assert table.column_names == ["node", "label", "probability"]
     assert np.array_equal(table["node"], np.arange(NODES))
     assert np.array_equal(table["label"], model.predict(graph))
     np.testing.assert_allclose(table["probability"], model.predict_proba(graph).max(1), rtol=1e-5)
+    assert pq.read_table(tmp_path / "out").equals(table)  # the folder is one table for any reader
     assert (done.nodes, done.rows, done.shards, done.made) == (NODES, NODES, 3, NODES)
-    assert json.loads((tmp_path / "out" / "summary.json").read_text())["rows"] == NODES
+    assert json.loads((tmp_path / "out" / "_summary.json").read_text())["rows"] == NODES
 
 
 @pytest.mark.parametrize("engine", ["walks", "exact"])
@@ -83,6 +84,18 @@ def test_rows_with_more_than_diffused_features_are_those_of_the_model(place, rea
     pieces = [Job.read(tmp_path / name).blocks for name in ("joined", "apart")]
     expected = [1, len(model.layout_.spans)] if engine == "exact" else [0, 0]
     assert [len(blocks or ()) for blocks in pieces] == expected
+
+
+def test_what_cannot_be_is_refused_before_anything_is_written(place, tmp_path):
+    graph = open_store(place.store)
+    fixed = {"omega": 1.0, "rho": 0.5, "tau": 1.0, "layers": 1, "weight_decay": 0.01, "bias": True}
+    NIGCN(epochs=2, epsilon=0.1, **fixed, label_reuse=True).fit(graph, range(60)).save(tmp_path / "model")
+    write_store(graph.subgraph(np.arange(300)), tmp_path / "other")
+    with pytest.raises(InputError, match="knows labels of single nodes of a graph with 600 nodes"):
+        run("predict", tmp_path / "model", str(tmp_path / "other"), tmp_path / "out")
+    with pytest.raises(InputError, match="engine='steam'"):
+        run("predict", tmp_path / "model", place.store, tmp_path / "out.csv", engine="steam")
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["model", "other"]
 
 
 def test_the_number_of_threads_changes_no_bit(place, bits, tmp_path):
@@ -165,7 +178,7 @@ def test_whatever_a_job_file_holds_it_is_the_job_or_an_error(data, tmp_path_fact
     field = data.draw(st.sampled_from([None, *content]))
     value = data.draw(JSON)
     folder = tmp_path_factory.mktemp("job")
-    (folder / "job.json").write_text(json.dumps(value if field is None else {**content, field: value}))
+    (folder / "_job.json").write_text(json.dumps(value if field is None else {**content, field: value}))
     try:
         found = Job.read(folder)
     except StoreError:
@@ -217,11 +230,11 @@ def test_a_killed_run_leaves_whole_shards_and_is_gone_on_with(place, bits, names
 
 def test_a_finished_job_is_not_done_again(place, tmp_path, monkeypatch):
     run("predict", place.walks, place.store, tmp_path / "out", chunk=100)
-    summary = (tmp_path / "out" / "summary.json").read_text()
+    summary = (tmp_path / "out" / "_summary.json").read_text()
     monkeypatch.setattr(runner, "run_chunk", None)
     done = run("predict", place.walks, place.store, tmp_path / "out", chunk=100)
     assert (done.made, done.rows) == (0, NODES)
-    assert (tmp_path / "out" / "summary.json").read_text() == summary
+    assert (tmp_path / "out" / "_summary.json").read_text() == summary
 
 
 def test_two_runs_at_once_do_not_harm_each_other(place, bits, names, tmp_path, monkeypatch):
@@ -244,12 +257,12 @@ def test_two_runs_at_once_do_not_harm_each_other(place, bits, names, tmp_path, m
 def test_a_chunk_that_fails_is_named_and_the_others_are_kept(place, bits, tmp_path):
     run("predict", place.walks, place.store, tmp_path / "whole", chunk=100)
     (tmp_path / "out" / "part-00003.parquet").mkdir(parents=True)  # a folder stands where the shard is to go
-    shutil.copy(tmp_path / "whole" / "job.json", tmp_path / "out")
+    shutil.copy(tmp_path / "whole" / "_job.json", tmp_path / "out")
     with pytest.raises(StoreError) as error:
         run("predict", place.walks, place.store, tmp_path / "out", chunk=100)
     for part in ("chunk 3 (nodes 300 to 399) failed:", "part-00003.parquet", "3 of 6", str(tmp_path / "out")):
         assert part in str(error.value)
-    assert not (tmp_path / "out" / "summary.json").exists()
+    assert not (tmp_path / "out" / "_summary.json").exists()
     (tmp_path / "out" / "part-00003.parquet").rmdir()
     assert run("predict", place.walks, place.store, tmp_path / "out", chunk=100).made == 300
     assert bits(tmp_path / "out") == bits(tmp_path / "whole")
@@ -279,7 +292,7 @@ def test_another_jobs_folder_is_refused_and_what_differs_is_named(place, bits, t
 def test_overwrite_replaces_another_job(place, names, read, tmp_path):
     run("predict", place.walks, place.store, tmp_path / "out", chunk=100)
     run("embed", place.exact, place.store, tmp_path / "out", chunk=400, overwrite=True)
-    assert names(tmp_path / "out") == ["job.json", "part-00000.parquet", "part-00001.parquet", "summary.json"]
+    assert names(tmp_path / "out") == ["_job.json", "_summary.json", "part-00000.parquet", "part-00001.parquet"]
     assert read(tmp_path / "out").column_names == ["node", "representation"]
 
 
@@ -304,14 +317,14 @@ def test_overwrite_spares_a_job_folder_with_a_strangers_file(place, names, tmp_p
 @pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b'{"format": "nodewise-job"}', b"\xff\xfe"])
 def test_a_damaged_job_file_is_named(place, tmp_path, content):
     run("predict", place.walks, place.store, tmp_path / "out", chunk=400)
-    (tmp_path / "out" / "job.json").write_bytes(content)
+    (tmp_path / "out" / "_job.json").write_bytes(content)
     with pytest.raises(StoreError, match=r"job\.json"):
         run("predict", place.walks, place.store, tmp_path / "out", chunk=400)
 
 
 def test_a_job_file_that_was_altered_is_refused(place, tmp_path):
     run("predict", place.walks, place.store, tmp_path / "out", chunk=400)
-    file = tmp_path / "out" / "job.json"
+    file = tmp_path / "out" / "_job.json"
     file.write_text(file.read_text().replace('"chunk": 400', '"chunk": 401'))
     with pytest.raises(StoreError, match="altered"):
         run("predict", place.walks, place.store, tmp_path / "out", chunk=401)

@@ -1,6 +1,6 @@
 """The folder of a job: what lies in it, what is still missing, and when it may be gone on with or replaced.
 
-``job.json`` comes first and ``summary.json`` last. Shards take their names when they are whole, so whatever has a
+``_job.json`` comes first and ``_summary.json`` last. Shards take their names when they are whole, so whatever has a
 shard's name is one, and a run that is killed at any moment leaves nothing worse than files that were to become shards.
 """
 
@@ -134,7 +134,7 @@ def _short(value: Any) -> str:
 
 
 def _clear(folder: Path) -> None:
-    """Remove all that a job wrote, ``job.json`` last: cut short, what is left is still known as a job's."""
+    """Remove all that a job wrote, ``_job.json`` last: cut short, what is left is still known as a job's."""
     for entry in sorted(folder.glob("*"), key=lambda entry: entry.name == JOB):
         if entry.is_dir():
             shutil.rmtree(entry)

@@ -22,7 +22,8 @@ Kind = Literal["predict", "embed"]
 CHUNK = 1 << 16  # nodes a shard
 
 FORMAT, FORMAT_VERSION = "nodewise-job", 1
-JOB, NODES, COLUMNS, SUMMARY = "job.json", "nodes.npy", ".columns", "summary.json"
+# Readers of Parquet folders pass over names that begin so.
+JOB, NODES, COLUMNS, SUMMARY = "_job.json", "_nodes.npy", ".columns", "_summary.json"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -98,8 +98,10 @@ def make_job(
     if graph.num_features != fitted.n_features_in_:
         raise InputError(
             f"{source} has {graph.num_features:,} features; the model in {model} was trained on "
-            f"{fitted.n_features_in_:,}"
+            f"{fitted.n_features_in_:,}: give the graph that it belongs to, or train another"
         )
+    fitted.check_params()
+    fitted.check_known(graph)
     listed = read_nodes(nodes, graph)
     if engine == "auto":
         engine = fitted.engine = fitted.cheapest_engine(graph, listed)
