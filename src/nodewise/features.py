@@ -86,9 +86,9 @@ def encode(rows: AnyArray, scale: FloatArray, offset: FloatArray) -> AnyArray:
     return encoded
 
 
-def check_norm(norm: str) -> None:
+def check_norm(norm: str, name: str = "norm") -> None:
     if norm not in NORMS:
-        raise InputError(f"norm {norm!r}: expected one of {', '.join(map(repr, NORMS))}")
+        raise InputError(f"{name}={norm!r}: expected one of {', '.join(map(repr, NORMS))}")
 
 
 def row_scales(features: Features, norm: str) -> FloatArray | None:

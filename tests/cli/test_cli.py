@@ -301,6 +301,43 @@ def test_training_on_everything_leaves_no_score(run, store, tmp_path):
     assert result["splits"][0]["val_f1"] is None
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--split-file", "s.npz", "--per-class", "3"], "--per-class is for splits that are drawn"),
+        (["--address", "auto"], "--address auto: is that of a Ray cluster; pass --on ray too"),
+    ],
+)
+def test_options_that_would_have_no_effect_are_refused(run, store, tmp_path, options, message):
+    code, _, err = run("train", store, "-o", tmp_path / "m", *options)
+    assert code == 2
+    assert message in " ".join(err.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ('{"omega": -1}', "omega=-1: expected a number above 0"),
+        ('{"row_norm": "l7"}', "row_norm='l7'"),
+        ('{"bias": "yes"}', "bias='yes': expected True or False"),
+        ('{"layers": true}', "layers=True: expected a whole number"),
+    ],
+)
+def test_a_preset_with_a_value_that_cannot_be_is_named(run, store, tmp_path, params, message):
+    file = tmp_path / "p.json"
+    file.write_text(f'{{"format": "nodewise-preset", "format_version": 1, "dataset": "x", "params": {params}}}')
+    code, _, err = run("train", store, "-o", tmp_path / "m", "--preset", file)
+    assert code == 2
+    assert f"--preset {file}: {message}" in err
+
+
+def test_a_place_that_cannot_be_written_is_told_of_before_training(run, store, tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    code, _, err = run("train", store, "-o", tmp_path / "m")
+    assert code == 2
+    assert "cannot be written in" in err
+
+
 def test_train_says_what_was_not_found_on_validation_nodes(run, store, tmp_path):
     code, out, _ = run("train", store, "-o", tmp_path / "m", "--epochs", "5", "--val", "0", "--test", "20")
     assert code == 0

@@ -365,6 +365,26 @@ def test_labels_of_other_nodes_have_no_part_in_a_model(graph):
     assert np.array_equal(fingerprint(first, graph), fingerprint(second, graph))
 
 
+def test_one_class_is_a_warning(graph):
+    with pytest.warns(NodewiseWarning, match="every label to learn from is 0"):
+        NIGCN(**{**FIXED, "epochs": 2}).fit(graph.replace(labels=np.zeros(600, np.int64)), TRAIN, VAL)
+
+
+def test_weights_that_are_no_numbers_any_more_are_not_kept(graph):
+    model = NIGCN(**{**FIXED, "epochs": 5, "lr": 1e30})
+    with pytest.raises(InputError, match=r"lr=1e\+30: training left all bounds"):
+        model.fit(graph, TRAIN, VAL)
+    with pytest.raises(NotFittedError):
+        model.predict(graph)
+
+
+def test_arrays_in_place_of_a_graph_are_told_of(graph, model):
+    with pytest.raises(InputError, match=r"graph: a ndarray; expected a nodewise\.Graph"):
+        NIGCN().fit(graph.features, graph.labels)
+    with pytest.raises(InputError, match="graph: a ndarray"):
+        model.predict(graph.features)
+
+
 def test_numpys_own_numbers_are_taken(graph):
     own = {"omega": np.float32(1.0), "layers": np.int64(1), "bias": np.True_, "seed": np.int64(3)}
     assert NIGCN(**{**FAST, "epochs": 2, **own}).fit(graph, TRAIN, VAL).network_.layers == 1
@@ -409,6 +429,15 @@ def test_evaluate_fits_a_clone_a_split_and_keeps_the_best(graph):
     alone = NIGCN(**FAST).fit(graph, splits[1].train, splits[1].val)
     assert alone.score(graph, splits[1].test) == result.splits[1].test_f1
     assert json.loads(json.dumps(result.to_json()))["dataset"] == graph.name
+
+
+def test_all_splits_are_looked_at_before_the_first_is_learned_from(graph, monkeypatch):
+    splits = random_splits(graph.labels, 2, per_class=5, val=20, test=20, seed=0)
+    labels = graph.labels.copy()
+    labels[splits[1].test[3]] = -1
+    monkeypatch.setattr(NIGCN, "fit_predict_proba", None)
+    with pytest.raises(InputError, match=r"split 1: test: the label of node .* is not known"):
+        evaluate(NIGCN(**FAST), graph.replace(labels=labels), splits)
 
 
 @pytest.mark.parametrize(("name", "floor"), [("cora", 0.80), ("citeseer", 0.69), ("pubmed", 0.775)])

@@ -78,7 +78,7 @@ def test_a_preset_lies_within_the_space(graph, name):
     point = within({**NIGCN().get_params(), **presets[name]})
     assert all(low <= point[name] <= high for name, (low, high) in NUMBERS.items())
     assert all(point[name] in values for name, values in CHOICES.items())
-    NIGCN(**completed(point, graph, DEEPEST))._check_params()
+    NIGCN(**completed(point, graph, DEEPEST)).check_params()
 
 
 # ---------------------------------------------------------------------- a study
@@ -198,6 +198,23 @@ def test_what_an_interrupt_leaves_is_gone_on_from(store, splits, tmp_path):
     assert len(tune(store, tmp_path / "out", splits, trials=3, threads=1).trials) == 3
 
 
+def test_a_study_whose_last_line_is_cut_short_goes_on(store, splits, tmp_path):
+    first = tune(store, tmp_path / "out", splits, trials=3, threads=1)
+    log = tmp_path / "out" / "study.log"
+    log.write_bytes(log.read_bytes()[:-20])
+    again = tune(store, tmp_path / "out", splits, trials=4, threads=1).trials
+    assert len(again) == 4
+    assert again[:2] == first.trials[:2]
+    assert tune(store, tmp_path / "out", splits, trials=4, threads=1).trials == again
+
+
+def test_a_graph_without_features_is_refused_before_anything_is_written(graph, splits, tmp_path):
+    write_store(graph.replace(features=None), tmp_path / "bare")
+    with pytest.raises(InputError, match="no features"):
+        tune(str(tmp_path / "bare"), tmp_path / "out", splits, trials=1)
+    assert not (tmp_path / "out").exists()
+
+
 def test_large_seeds_are_taken(store, splits, tmp_path):
     assert len(tune(store, tmp_path / "out", splits, trials=2, seed=2**63 - 1, threads=1).trials) == 2
 
@@ -239,6 +256,9 @@ def test_a_damaged_study_is_named(store, splits, tmp_path):
         ({"timeout": 0}, "timeout=0"),
         ({"splits": []}, "splits: none"),
         ({"seed": -1}, "seed=-1"),
+        ({"threads": 0}, "threads=0"),
+        ({"memory": "much"}, "memory 'much'"),
+        ({"splits": [Split(np.zeros(0, int), np.arange(9), np.arange(9, 12))]}, "split 0: train: no training node"),
     ],
 )
 def test_bad_arguments_are_refused_before_anything_is_written(store, splits, tmp_path, changes, message):

@@ -58,8 +58,8 @@ class AGP(SpreadClassifier):
         "citeseer": {"weight_decay": 1e-2},
     }
 
-    def _check_params(self) -> None:
-        super()._check_params()
+    def check_params(self) -> None:
+        super().check_params()
         check_whole("hops", self.hops, 0)
         if self.weights not in ("ppr", "heat"):
             raise InputError(f"weights={self.weights!r}: expected 'ppr' or 'heat'")

@@ -130,8 +130,8 @@ class APPNP(GraphNetwork[View]):
         "coauthor-physics": {"alpha": 0.2, "patience": 50},
     }
 
-    def _check_params(self) -> None:
-        super()._check_params()
+    def check_params(self) -> None:
+        super().check_params()
         check_share("alpha", self.alpha)
         check_whole("hops", self.hops, 0)
 

@@ -36,8 +36,8 @@ class FastGCN(GCN):
     samples: int = 400
     batch_size: int | None = 256
 
-    def _check_params(self) -> None:
-        super()._check_params()
+    def check_params(self) -> None:
+        super().check_params()
         check_whole("samples", self.samples)
 
     @staticmethod

@@ -102,8 +102,8 @@ class GAT(GraphNetwork[EdgeView]):
         "pubmed": {"out_heads": 8, "lr": 0.01, "weight_decay": 1e-3},
     }
 
-    def _check_params(self) -> None:
-        super()._check_params()
+    def check_params(self) -> None:
+        super().check_params()
         check_whole("heads", self.heads)
         check_whole("out_heads", self.out_heads)
         pyg.layer_class("GATConv")

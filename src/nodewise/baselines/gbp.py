@@ -58,8 +58,8 @@ class GBP(SpreadClassifier):
         "pubmed": {"alpha": 0.05, "r_max": 1e-5, "hidden": 128, "batch_size": 16, "patience": 40},
     }
 
-    def _check_params(self) -> None:
-        super()._check_params()
+    def check_params(self) -> None:
+        super().check_params()
         check_share("alpha", self.alpha)
         check_whole("walks", self.walks, 0)
         if not 0 <= self.r <= 1:

@@ -63,8 +63,8 @@ class GCN(GraphNetwork[LayeredView]):
         **dict.fromkeys(("amazon-computers", "amazon-photo", "coauthor-cs", "coauthor-physics"), _WIDE),
     }
 
-    def _check_params(self) -> None:
-        super()._check_params()
+    def check_params(self) -> None:
+        super().check_params()
         pyg.layer_class("GCNConv")
 
     def _make_network(self, inputs: int, outputs: int) -> nn.Module:

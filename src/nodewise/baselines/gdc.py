@@ -65,8 +65,8 @@ class GDC(GCN):
         "arxiv-standin": _SHORT,
     }
 
-    def _check_params(self) -> None:
-        super()._check_params()
+    def check_params(self) -> None:
+        super().check_params()
         if self.kernel not in ("ppr", "heat"):
             raise InputError(f"kernel={self.kernel!r}: expected 'ppr' or 'heat'")
         check_push(self.alpha, self.tolerance)

@@ -80,8 +80,8 @@ class GRANDPlus(GraphNetwork[View]):
         "pubmed": {"consistency": 1.0, "top_k": 64, "feature_norm": "l2", "row_norm": "l2", "patience": 100},
     }
 
-    def _check_params(self) -> None:
-        super()._check_params()
+    def check_params(self) -> None:
+        super().check_params()
         if self.propagation not in ("ppr", "avg", "single"):
             raise InputError(f"propagation={self.propagation!r}: expected 'ppr', 'avg' or 'single'")
         check_push(self.alpha, self.epsilon)
@@ -96,7 +96,7 @@ class GRANDPlus(GraphNetwork[View]):
                 f"temperature={self.temperature}, consistency={self.consistency}: expected a number above 0 and one of "
                 f"at least 0"
             )
-        check_norm(self.row_norm)
+        check_norm(self.row_norm, "row_norm")
 
     def _make_network(self, inputs: int, outputs: int) -> nn.Module:
         self._steps = 0

@@ -89,8 +89,8 @@ class GraphSAGE(GraphNetwork[SampledView]):
 
     PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
-    def _check_params(self) -> None:
-        super()._check_params()
+    def check_params(self) -> None:
+        super().check_params()
         check_whole("fanout", self.fanout)
         check_whole("further", self.further)
 

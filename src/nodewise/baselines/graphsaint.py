@@ -173,8 +173,8 @@ class GraphSAINT(GraphNetwork[View]):
         "arxiv-standin": {"roots": 4000},
     }
 
-    def _check_params(self) -> None:
-        super()._check_params()
+    def check_params(self) -> None:
+        super().check_params()
         check_whole("roots", self.roots)
         check_whole("length", self.length)
         check_whole("coverage", self.coverage)

@@ -65,8 +65,8 @@ class NDLS(DecoupledClassifier):
         "arxiv-standin": {"hops": 40},
     }
 
-    def _check_params(self) -> None:
-        super()._check_params()
+    def check_params(self) -> None:
+        super().check_params()
         for name in ("epsilon", "label_epsilon"):
             if not getattr(self, name) > 0:
                 raise InputError(

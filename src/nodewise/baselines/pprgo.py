@@ -80,8 +80,8 @@ class PPRGo(GraphNetwork[View]):
         "pubmed": {"hidden": 64, "dropout": 0.5, "weight_decay": 5e-3},
     }
 
-    def _check_params(self) -> None:
-        super()._check_params()
+    def check_params(self) -> None:
+        super().check_params()
         check_push(self.alpha, self.epsilon)
         check_whole("top_k", self.top_k)
 

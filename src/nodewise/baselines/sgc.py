@@ -42,8 +42,8 @@ class SGC(SpreadClassifier):
         "pubmed": {"feature_norm": "l1", "weight_decay": 1e-4},
     }
 
-    def _check_params(self) -> None:
-        super()._check_params()
+    def check_params(self) -> None:
+        super().check_params()
         check_whole("hops", self.hops, 0)
 
     def _represent_block(self, graph: Graph, nodes: IntArray, block: slice) -> FloatArray:

@@ -107,8 +107,8 @@ class ShaDowGCN(GraphNetwork[View]):
     # The authors have no setting for graphs of so few labels; features are scaled where validation asked for it.
     PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {"pubmed": {"feature_norm": "l2"}}
 
-    def _check_params(self) -> None:
-        super()._check_params()
+    def check_params(self) -> None:
+        super().check_params()
         check_push(self.alpha, self.epsilon)
         check_whole("budget", self.budget)
         check_whole("hops", self.hops)

@@ -58,7 +58,7 @@ def compare(
     from nodewise import baselines
     from nodewise.comparison import compare
 
-    check_split_options(splits, split_file, split)
+    check_split_options(splits, split_file, split, per_class=per_class, val=val, test=test)
     names = baselines.METHODS if methods.strip().lower() == "all" else _listed(methods)
     # The graph is not kept: it would take memory from the workers.
     chosen = choose_splits(load_source(source, data_dir), splits, split_file, split, per_class, val, test, seed)

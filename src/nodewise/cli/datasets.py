@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from nodewise.cli.console import print_json, print_table
 from nodewise.cli.options import DataDir, Json
-from nodewise.memory import show_bytes
 
 if TYPE_CHECKING:
     from nodewise.datasets.registry import DatasetRow
@@ -39,6 +38,8 @@ def datasets(data_dir: DataDir = None, json: Json = False) -> None:
 
 
 def _download(row: DatasetRow) -> str:
+    from nodewise.memory import show_bytes
+
     if not row.downloadable:
         return "no"
     return f"can be downloaded ({show_bytes(row.download_bytes)})" if row.download_bytes else "can be downloaded"

@@ -35,8 +35,13 @@ class Chosen(NamedTuple):
     origin: str
 
 
-def check_split_options(splits: int | None, split_file: Path | None, split: str | None) -> None:
+def check_split_options(splits: int | None, split_file: Path | None, split: str | None, **sizes: int | None) -> None:
     """Raise before a graph is loaded, not after."""
+    named = "--split-file" if split_file is not None else "--split"
+    if useless := [name for name, size in sizes.items() if size is not None and (split_file or split)]:
+        raise typer.BadParameter(
+            f"--{useless[0].replace('_', '-')} is for splits that are drawn; leave it out, or {named}"
+        )
     if sum(option is not None for option in (splits, split_file, split)) > 1:
         raise typer.BadParameter("give one of --splits, --split-file and --split")
     if split not in (None, "official"):

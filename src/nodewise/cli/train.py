@@ -143,7 +143,7 @@ def train(
     with the best validation score is saved. What no option sets is found on
     the validation nodes, or is a default that suits most graphs.
     """
-    check_split_options(splits, split_file, split)
+    check_split_options(splits, split_file, split, per_class=per_class, val=val, test=test)
     params = given(
         omega=_number("omega", omega), rho=_number("rho", rho), tau=_number("tau", tau),
         epsilon=_number("epsilon", epsilon), layers=_number("layers", layers, int),
@@ -189,6 +189,8 @@ def _row_maker(
 
     if on not in ("local", "ray"):
         raise InputError(f"--on {on}: expected local or ray")
+    if on == "local" and address is not None:
+        raise InputError(f"--address {address}: is that of a Ray cluster; pass --on ray too, or leave it out")
     if on == "local":
         return nullcontext()
     from nodewise.engines import row_maker
@@ -227,11 +229,15 @@ def _preset(name: str | None) -> dict[str, Any]:
     params = {} if name is None else find_preset(name)
     if unknown := sorted(params.keys() - NIGCN().get_params()):
         raise InputError(f"--preset {name}: {unknown[0]!r} is no parameter of NIGCN; take it out of the file")
+    try:
+        NIGCN(**params).check_params()
+    except InputError as error:
+        raise InputError(f"--preset {name}: {error}") from error
     return params
 
 
 def _show(result: Evaluation, loading: float) -> None:
-    columns = ("split", "val F1 %", "test F1 %", "macro-F1 %", "preparation s", "training s", "epochs")
+    columns = ("split", "val F1 %", "test F1 %", "macro-F1 %", "prepare s", "train s", "epochs")
     rows = [
         (
             str(s.split),

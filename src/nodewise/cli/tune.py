@@ -58,7 +58,7 @@ def tune(
     """
     from nodewise.tuning import tune
 
-    check_split_options(splits, split_file, split)
+    check_split_options(splits, split_file, split, per_class=per_class, val=val, test=test)
     chosen = choose_splits(load_source(source, data_dir), splits, split_file, split, per_class, val, test, seed)
     try:
         with stages() as show:
@@ -79,11 +79,10 @@ def tune(
 def _show(tuned: Tuned) -> None:
     names = [name for name in tuned.best.point if name in tuned.params]
     best = sorted(tuned.trials, key=lambda trial: (trial.given_up, -trial.value))[:SHOWN]
-    rows = [
-        (str(trial.number), f"{100 * trial.value:.2f}", *(_short(trial.point[name]) for name in names))
-        for trial in best
-    ]
-    print_table(("trial", "val F1 %", *(name.replace("_", " ") for name in names)), rows, right=("trial", "val F1 %"))
+    numbers = [str(trial.number) for trial in best]
+    rows = [["val F1 %", *(f"{100 * trial.value:.2f}" for trial in best)]]
+    rows += [[name.replace("_", " "), *(_short(trial.point[name]) for trial in best)] for name in names]
+    print_table(("trial", *numbers), rows, right=numbers)
     given_up = sum(trial.given_up for trial in tuned.trials)
     typer.echo(f"{tuned.dataset}: {len(tuned.trials)} trials, {given_up} of them given up early")
 

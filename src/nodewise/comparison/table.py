@@ -8,9 +8,9 @@ from nodewise.memory import show_bytes
 COLUMNS = (
     "method",
     "test micro-F1 %",
-    "validation %",
-    "preparation s",
-    "training s",
+    "val %",
+    "prepare s",
+    "train s",
     "epochs",
     "peak memory",
     "note",

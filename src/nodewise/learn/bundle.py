@@ -85,6 +85,10 @@ def read_config(path: Path) -> dict[str, Any]:
         )
     if config.get("config_sha256") != _digest(config):
         raise StoreError(f"{file}: altered since it was written (its checksum does not match); restore it")
+    kinds = {"kind": str, "params": dict, "fitted": dict, "tensors_sha256": str}
+    wrong = [key for key, kind in kinds.items() if not isinstance(config.get(key), kind)]
+    if wrong:
+        raise StoreError(f"{file}: its {wrong[0]!r} is missing or cannot be; restore it or train the model again")
     return config
 
 

@@ -24,6 +24,7 @@ from nodewise.learn.metrics import micro_f1
 from nodewise.learn.trainer import Recipe
 from nodewise.parallel import thread_count
 
+OUT_OF_BOUNDS = 1e9  # no weight that was learned is so large, and what is not a number is not below it
 AUTO = "auto"  # a parameter that is found in ``fit``
 
 
@@ -83,12 +84,12 @@ class NodeClassifier(BaseEstimator):  # type: ignore[misc]
     def _restore_arrays(self, arrays: dict[str, torch.Tensor]) -> None:
         """Take back what :meth:`_fitted_arrays` gave, from among all arrays of a saved model."""
 
-    def _check_params(self) -> None:
-        """The parameters, checked where they are used first; a method adds its own."""
+    def check_params(self) -> None:
+        """Raise at the first parameter that cannot be; a method adds its own."""
         for name in ("hidden", "layers", "epochs", "patience", "batch_size"):
             if not self._is_open(name) and (name != "batch_size" or self.batch_size is not None):
                 check_whole(name, getattr(self, name))
-        check_norm(self.feature_norm)
+        check_norm(self.feature_norm, "feature_norm")
         checked_seed(self.seed)
         check_number("dropout", self.dropout, "a number of at least 0 and below 1", 0, 1)
         check_number("lr", self.lr, "a number above 0", 0, strictly=True)
@@ -137,16 +138,22 @@ class NodeClassifier(BaseEstimator):  # type: ignore[misc]
 
         ``how``: what a method's own way of learning takes besides, as ``make_rows`` of decoupled ones.
         """
-        learned = self._check_fit(graph, train, val)
+        self.check_params()
+        learned = check_learned(graph, train, val)
         if part is not None and not inductive:
             raise InputError("part: only inductive training has one; pass inductive=True too, or leave it out")
         asked = checked_nodes(nodes, graph.num_nodes, "nodes")
         check_features(graph)
-        return self._learn(graph, learned, asked, inductive, part, **how)
+        proba = self._learn(graph, learned, asked, inductive, part, **how)
+        if not all(bool((weight.abs() < OUT_OF_BOUNDS).all()) for weight in self.networks_.parameters()):
+            del self.networks_
+            raise InputError(f"lr={self.lr}: training left all bounds, weights are beyond numbers; take a lower one")
+        return proba
 
     def predict_proba(self, graph: Graph, nodes: AnyArray | None = None) -> FloatArray:
         """Probabilities ``(len(nodes), len(classes_))``, columns as in ``classes_``."""
         self._check_fitted()
+        check_graph(graph)
         nodes = nodes_or_all(graph, nodes)
         if graph.num_features != self.n_features_in_:
             raise InputError(
@@ -164,6 +171,7 @@ class NodeClassifier(BaseEstimator):  # type: ignore[misc]
     def score(self, graph: Graph, nodes: AnyArray) -> float:
         """Micro-F1 on ``nodes``, whose labels the graph must know."""
         self._check_fitted()
+        check_graph(graph)
         nodes = checked_nodes(nodes, graph.num_nodes, "nodes")
         if nodes.size == 0:
             raise InputError("nodes: none to score; expected at least one with a known label")
@@ -239,6 +247,9 @@ class NodeClassifier(BaseEstimator):  # type: ignore[misc]
         else:
             self.classes_ = np.unique(np.concatenate([labels[n] for n in nodes[:2]])).astype(np.int64)
             seen = np.unique(labels[nodes[0]])
+        if self.classes_.size == 1:
+            only = self._label_name(int(self.classes_[0]))
+            warn(f"every label to learn from is {only}, so every node will get it; check the labels and the split")
         missing = np.setdiff1d(self.classes_, seen)
         if missing.size:
             named = ", ".join(str(self._label_name(c)) for c in missing[:5]) + (", …" if missing.size > 5 else "")
@@ -260,28 +271,35 @@ class NodeClassifier(BaseEstimator):  # type: ignore[misc]
         """What a network says, as probabilities."""
         return torch.sigmoid(out) if self.multilabel_ else torch.softmax(out, dim=1)
 
-    def _check_fit(self, graph: Graph, train: AnyArray, val: AnyArray | None = None) -> list[IntArray]:
-        """The nodes to learn from, checked with all that learning needs."""
-        learned = [checked_nodes(train, graph.num_nodes, "train")]
-        if learned[0].size == 0:
-            raise InputError("train: no training node; expected at least one with a known label")
-        known_labels(graph, learned[0], "train")
-        if val is not None:
-            learned.append(checked_nodes(val, graph.num_nodes, "val"))
-            if learned[1].size == 0:
-                raise InputError("val: no validation node; leave val out to train without")
-            known_labels(graph, learned[1], "val")
-            both = np.intersect1d(learned[0], learned[1])
-            if both.size:
-                raise InputError(
-                    f"val: node {both[0]:,} is in train too; a node used to learn cannot tell when to stop"
-                )
-        self._check_params()
-        return learned
-
     def _check_fitted(self) -> None:
         if not hasattr(self, "networks_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit first")
+
+
+def check_learned(graph: Graph, train: AnyArray, val: AnyArray | None = None) -> list[IntArray]:
+    """The nodes to learn from, training and perhaps validation, checked."""
+    check_graph(graph)
+    learned = [checked_nodes(train, graph.num_nodes, "train")]
+    if learned[0].size == 0:
+        raise InputError("train: no training node; expected at least one with a known label")
+    known_labels(graph, learned[0], "train")
+    if val is not None:
+        learned.append(checked_nodes(val, graph.num_nodes, "val"))
+        if learned[1].size == 0:
+            raise InputError("val: no validation node; leave val out to train without")
+        known_labels(graph, learned[1], "val")
+        both = np.intersect1d(learned[0], learned[1])
+        if both.size:
+            raise InputError(f"val: node {both[0]:,} is in train too; a node used to learn cannot tell when to stop")
+    return learned
+
+
+def check_graph(graph: Any) -> None:
+    if not isinstance(graph, Graph):
+        raise InputError(
+            f"graph: a {type(graph).__name__}; expected a nodewise.Graph, as Graph.from_edges(edge_index, "
+            f"features=X, labels=y) makes, and then the training nodes"
+        )
 
 
 def training_part(graph: Graph, train: IntArray, part: AnyArray | None) -> IntArray:
@@ -317,7 +335,7 @@ def check_features(graph: Graph) -> None:
 
 def check_whole(name: str, value: Any, least: int = 1) -> None:
     """Raise unless ``value`` is a whole number of at least ``least``."""
-    if not isinstance(value, int | np.integer) or value < least:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InputError(f"{name}={value!r}: expected a whole number of at least {least}")
 
 

@@ -292,11 +292,11 @@ class DecoupledClassifier(NodeClassifier):
             self.device = "cpu"
         self.row_width_, self.count_ = int(fitted["row_width"]), int(fitted["networks"])
 
-    def _check_params(self) -> None:
-        super()._check_params()
+    def check_params(self) -> None:
+        super().check_params()
         if self.heads is not None:
             check_whole("heads", self.heads)
-        check_norm(self.row_norm)
+        check_norm(self.row_norm, "row_norm")
         choose_device(self.device)
 
     # ------------------------------------------------------------------ inside

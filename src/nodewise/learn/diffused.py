@@ -97,8 +97,8 @@ class DiffusedClassifier(DecoupledClassifier):
         )
         return EPSILONS[-1]
 
-    def _check_params(self) -> None:
-        super()._check_params()
+    def check_params(self) -> None:
+        super().check_params()
         if self.allowance is not None:
             check_number("allowance", self.allowance, "a number of seconds above 0", 0, strictly=True)
         beyond_doubt = {"omega": LEAST_OMEGA, "rho": MOST_RHO, "tau": 1.0, "epsilon": EPSILON}  # with any other given
@@ -131,6 +131,11 @@ class DiffusedClassifier(DecoupledClassifier):
             diffused = np.hstack([diffused, *(self._columns(name, summed) for name in others)])
         self.phases_ = dict(Counter(getattr(self, "phases_", {})) + Counter(found.phases))
         return diffused
+
+    def check_known(self, graph: Graph) -> None:
+        """Raise if the model knows labels of nodes, and not of this graph's."""
+        for name in self._layout(graph).spans.keys() & {"labels", "corrections"}:
+            self._known(name, graph)
 
     def _columns(self, name: str, summed: Diffusion) -> FloatArray:
         """A part of the rows that is not the diffused features."""

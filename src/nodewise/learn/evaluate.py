@@ -15,7 +15,7 @@ from nodewise._typing import AnyArray
 from nodewise._version import __version__
 from nodewise.errors import InputError
 from nodewise.graph import Graph
-from nodewise.learn.classifier import NodeClassifier, known_labels
+from nodewise.learn.classifier import NodeClassifier, check_learned, known_labels
 from nodewise.learn.metrics import macro_f1, micro_f1
 from nodewise.splits import Split
 
@@ -94,6 +94,7 @@ def evaluate(
 
     ``inductive``, ``part``, ``how``: as in :meth:`NodeClassifier.fit_predict_proba`.
     """
+    _check_splits(graph, splits)
     results: list[SplitResult] = []
     best: NodeClassifier | None = None
     for number, split in enumerate(splits):
@@ -119,9 +120,20 @@ def evaluate(
             progress(results[-1])
         if best is None or (fitted.val_f1_ or 0.0) > (best.val_f1_ or 0.0):
             best = fitted
-    if best is None:
-        raise InputError("splits: none given; expected at least one")
+    assert best is not None  # there is a split
     return Evaluation(graph.name, getattr(best, "engine_", ""), results, best.get_params(), best)
+
+
+def _check_splits(graph: Graph, splits: list[Split]) -> None:
+    """Raise before the first is learned from, not at the one that is wrong."""
+    if not splits:
+        raise InputError("splits: none given; expected at least one")
+    for number, split in enumerate(splits):
+        try:
+            check_learned(graph, split.train, split.val if split.val.size else None)
+            known_labels(graph, split.test, "test")
+        except InputError as error:
+            raise InputError(f"split {number}: {error}") from error
 
 
 def versions() -> dict[str, str]:

@@ -122,14 +122,15 @@ class NIGCN(DiffusedClassifier):
         proba = super().proba_of_rows(rows[:, : self.layout_.seen])
         return mended(proba, rows[:, self.layout_.seen :], self.mending_) if self.layout_.corrections else proba
 
-    def _check_params(self) -> None:
+    def check_params(self) -> None:
         for name in self.OPEN:
             value = getattr(self, name)
             if (isinstance(value, str) and value != AUTO) or not isinstance(value, Real | str | np.bool_):
-                raise InputError(f"{name}={value!r}: expected a number, or {AUTO!r}")
+                kind = "True or False" if name == "bias" else "a number"
+                raise InputError(f"{name}={value!r}: expected {kind}, or {AUTO!r}")
         if self.recipe not in RECIPES:
             raise InputError(f"recipe={self.recipe!r}: expected one of {', '.join(map(repr, RECIPES))}")
-        super()._check_params()
+        super().check_params()
         if self.class_weight not in (None, "balanced"):
             raise InputError(f"class_weight={self.class_weight!r}: expected 'balanced' or None")
         check_number("consistency", self._part("consistency"), "a number of at least 0", 0)

@@ -64,13 +64,19 @@ def find_preset(name: str) -> dict[str, Any]:
 def read_preset(file: str | Path) -> dict[str, Any]:
     """Parameters for :class:`nodewise.NIGCN`, from a file that :func:`write_preset` wrote."""
     try:
-        content = json.loads(Path(file).read_bytes())
-        if (content["format"], content["format_version"]) != (FORMAT, FORMAT_VERSION):
+        content = json.loads(Path(file).read_text("utf-8"))
+        if not isinstance(content, dict) or (content.get("format"), content.get("format_version")) != (
+            FORMAT,
+            FORMAT_VERSION,
+        ):
             raise ValueError(f"expected format {FORMAT}, version {FORMAT_VERSION}")
+        if not isinstance(content.get("params"), dict):
+            raise ValueError("it has no params")
         return dict(content["params"])
-    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:
+        why = "not text" if isinstance(error, UnicodeDecodeError) else error
         raise StoreError(
-            f"{file}: cannot be read as a preset ({error!r}); give a file that nodewise tune wrote, or tune again"
+            f"{file}: cannot be read as a preset ({why}); give a file that nodewise tune wrote, or tune again"
         ) from error
 
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nodewise.atomic import explained
 from nodewise.checks import checked_seed
 from nodewise.datasets import load
 from nodewise.engines.opened import graph_id, placed
 from nodewise.errors import InputError, StoreError
 from nodewise.graph import Graph
 from nodewise.held import REFUSED, held_folder
-from nodewise.learn.classifier import check_whole, known_labels
+from nodewise.learn.classifier import check_features, check_learned, check_whole
 from nodewise.learn.presets import write_preset
+from nodewise.memory import memory_budget
+from nodewise.parallel import thread_count
 from nodewise.splits import Split, digest_of_splits
 from nodewise.tuning.picture import draw
 from nodewise.tuning.space import completed
@@ -68,12 +72,16 @@ def tune(
     optuna = _optuna()
     check_whole("trials", trials)
     checked_seed(seed)
+    thread_count(threads)
+    memory_budget(memory)
     if timeout is not None and not timeout > 0:
         raise InputError(f"timeout={timeout}: expected a number of seconds above 0")
     graph, place = load(*placed(source, data_dir)), Path(folder).absolute()
+    check_features(graph)
     _check_splits(graph, splits)
     identity = {"graph": graph_id(placed(source, data_dir)[0], graph), "splits": digest_of_splits(splits), "seed": seed}
     with held_folder(place, "study", identity):
+        _mend(place / STUDY)
         study = _opened(optuna, place / STUDY, seed)
         progress(finished(study))
         missing = trials - len(finished(study))
@@ -107,6 +115,17 @@ def _optuna() -> Any:
     return optuna
 
 
+def _mend(file: Path) -> None:
+    """Take away a last line that is cut short, as a full disk leaves it: the next would be appended to it."""
+    with explained(file):
+        if not file.is_file():
+            return
+        content = file.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            os.truncate(file, whole)
+
+
 def _opened(optuna: Any, file: Path, seed: int) -> Any:
     """The study in ``file``, or a new one."""
     from optuna.storages import JournalStorage
@@ -119,6 +138,8 @@ def _opened(optuna: Any, file: Path, seed: int) -> Any:
             direction="maximize",
             load_if_exists=True,
         )
+    except PermissionError as error:
+        raise StoreError(f"{file}: {error.strerror}; make the folder writable, or choose another") from error
     except Exception as error:  # whatever a damaged journal makes Optuna raise
         raise StoreError(f"{file}: cannot be read as a study ({error}); {REFUSED}") from error
     # numpy's old generators, which Optuna draws from, take seeds of 32 bits
@@ -132,5 +153,7 @@ def _check_splits(graph: Graph, splits: Sequence[Split]) -> None:
     for number, split in enumerate(splits):
         if split.val.size < 2:
             raise InputError(f"split {number}: {split.val.size} validation nodes; expected at least two to judge by")
-        for part in (split.train, split.val):
-            known_labels(graph, part, f"split {number}")
+        try:
+            check_learned(graph, split.train, split.val)
+        except InputError as error:
+            raise InputError(f"split {number}: {error}") from error
