@@ -63,5 +63,5 @@ def test_scaled_rows_have_norm_one(rows, norm):
 
 
 def test_an_unknown_norm_is_named():
-    with pytest.raises(InputError, match=r"norm 'l3': expected one of 'none', 'l1', 'l2'"):
+    with pytest.raises(InputError, match=r"norm='l3': expected one of 'none', 'l1', 'l2'"):
         row_scales(np.ones((1, 1), np.float32), "l3")

@@ -122,7 +122,7 @@ def test_a_single_array_under_the_wrong_ending_is_one_error(tmp_path: Path) -> N
     path = tmp_path / "array.npz"
     with path.open("wb") as stream:
         np.save(stream, np.arange(3))
-    with pytest.raises(InputError, match=r"array\.npz: has no edge_index, only nothing"):
+    with pytest.raises(InputError, match=r"array\.npz: cannot be read .*not a zip archive"):
         read_npz(path)
 
 
