@@ -31,6 +31,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "label reuse": {"label_reuse": True},
     "consistency": {"consistency": 5.0},
     "self-training": {"self_training": 1},
+    "class shares": {"self_training": 1, "class_shares": True},
     "correct and smooth": {"correct_and_smooth": True},
 }
 

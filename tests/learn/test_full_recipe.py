@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nodewise import NIGCN, InputError, synthetic
 from nodewise.learn import nigcn, self_tuning, stages, trainer
@@ -11,7 +13,7 @@ from nodewise.learn.head import Head
 from nodewise.learn.metrics import macro_f1
 from nodewise.learn.nigcn import MOST_DRAWN
 from nodewise.learn.recipes import clearly_better
-from nodewise.learn.self_training import PseudoLabels, confident
+from nodewise.learn.self_training import PseudoLabels, brought_to, confident, shares_of
 from nodewise.learn.stages import Learner, Lesson, Stage, Verdict
 from nodewise.learn.trainer import balancing_weights, loss_of, score_of
 
@@ -32,6 +34,7 @@ OFF = {
     "label_reuse": False,
     "consistency": 0.0,
     "self_training": 0,
+    "class_shares": False,
     "correct_and_smooth": False,
 }
 
@@ -99,6 +102,83 @@ def test_pseudo_labels_cost_what_labels_cost():
     torch.manual_seed(0)
     head, rows, labels = Head(6, 3, 8, 2, 0.0, True), torch.randn(9, 6), torch.randint(0, 3, (9,))
     assert PseudoLabels(rows, labels, 0)(head).item() == pytest.approx(loss_of(head(rows), labels).item(), abs=1e-6)
+
+
+# ---------------------------------------------------------------------- classes as common as they are
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.integers(2, 6))
+def test_classes_are_brought_to_their_shares_by_one_factor_each(seed, rows, classes):
+    rng = np.random.default_rng(seed)
+    proba = torch.from_numpy(rng.dirichlet(np.ones(classes), rows)).clamp_min(1e-6)
+    proba = proba / proba.sum(1, keepdim=True)
+    shares = torch.from_numpy(rng.dirichlet(np.full(classes, 5.0)))
+    done = brought_to(proba, shares)
+    assert torch.allclose(done.sum(1), torch.ones(rows, dtype=torch.float64))
+    assert torch.allclose(done.mean(0), shares, atol=1e-3)
+    odds = torch.log(done / proba)  # a row's own scale and a class's factor: differences of columns are the same in all
+    assert torch.allclose(odds - odds[:, :1], (odds - odds[:, :1])[:1].expand(rows, classes), atol=1e-6)
+
+
+def test_shares_right_already_change_nothing():
+    proba = torch.tensor([[0.9, 0.1], [0.3, 0.7]])
+    assert torch.equal(brought_to(proba, proba.mean(0)), proba)
+
+
+def test_rare_classes_get_fewer_nodes_where_the_network_gives_them_too_many():
+    """Three of four nodes lean to class 0 by a little, which one node in four belongs to."""
+    proba = torch.tensor([[0.9, 0.1], [0.55, 0.45], [0.52, 0.48], [0.1, 0.9]])
+    assert (brought_to(proba, torch.tensor([0.25, 0.75])).argmax(1) == 0).tolist() == [True, False, False, False]
+
+
+def test_labels_tell_shares_unless_they_were_chosen_class_by_class():
+    assert shares_of(torch.tensor([2, 2, 2, 0, 0]), 3).tolist() == pytest.approx([3 / 8, 1 / 8, 4 / 8])
+    assert shares_of(torch.arange(9) % 3, 3) is None
+    assert shares_of(torch.arange(10) % 3, 3) is None
+
+
+def test_shares_reach_what_self_training_teaches():
+    taught = []
+
+    class Recording(Judge):
+        def trained(self, losses):
+            taught.extend(make(0).labels.tolist() for make in losses)
+            return super().trained(losses)
+
+        def proba(self, networks, rows):
+            return torch.tensor([[0.9, 0.1]] * 5 + [[0.55, 0.45]] * 10 + [[0.1, 0.9]] * 5)
+
+    for shares in (None, torch.tensor([0.25, 0.75])):
+        lesson = Lesson(Recording(50, 60))
+        lesson.teach_itself(torch.zeros(20, 1), 1, False, shares)
+        assert ("class shares" in lesson.kept) == (shares is not None)
+    assert [labels.count(0) for labels in taught] == [9, 3]  # six in ten, the surest, of 15 and of 5
+
+
+def test_shares_of_no_use_are_not_told_as_kept():
+    class Worse(Judge):
+        def proba(self, networks, rows):
+            return torch.eye(2)
+
+    lesson = Lesson(Worse(90, 10))
+    lesson.teach_itself(torch.eye(2), 1, False, torch.tensor([0.4, 0.6]))
+    assert lesson.kept == []
+
+
+@pytest.mark.parametrize("val", [None, np.concatenate([np.arange(c, 400, 4)[:20] for c in range(4)])])
+def test_shares_that_nothing_tells_are_left_out_or_refused(graph, val):
+    """Where there is nothing to tell them the recipe does without, and who asked for them by name is told."""
+    by_class = graph.replace(labels=np.arange(800) % 4)
+    train = np.arange(400, 440)
+    model = NIGCN(**{**QUICK, "epochs": 5}, recipe="full").fit(by_class, train, val)
+    assert "class shares" not in model.kept_
+    with pytest.raises(InputError, match="class_shares=True: validation nodes"):
+        NIGCN(**{**QUICK, "epochs": 5}, recipe="full", class_shares=True).fit(by_class, train, val)
+
+
+def test_shares_without_self_training_are_refused(graph):
+    with pytest.raises(InputError, match="self_training=1"):
+        NIGCN(**QUICK, class_shares=True).fit(graph, TRAIN, VAL)
 
 
 # ---------------------------------------------------------------------- who judges
@@ -214,7 +294,7 @@ def test_the_full_recipe_says_what_it_kept(graph, full):
     paper = NIGCN(**QUICK).fit(graph, TRAIN, VAL)
     assert full.epochs_ > paper.epochs_
     assert set(full.kept_) <= {"hop attention", "raw features", "label reuse", "consistency", "self-training 1",
-                               "self-training 2", "correct and smooth"}  # fmt: skip
+                               "class shares", "correct and smooth"}  # fmt: skip
 
 
 class Known(torch.nn.Module):
@@ -248,6 +328,13 @@ def test_the_better_networks_stay_and_both_where_that_is_not_clear(score, verdic
     assert [network.right for network in lesson.networks] == left
     assert lesson.kept == (["it"] if verdict is not Verdict.WORSE else [])
     assert lesson.epochs == 20
+
+
+@pytest.mark.parametrize(("score", "left"), [(60, [60]), (51, [51]), (40, [50])])
+def test_heirs_take_the_place_of_those_they_learned_from_unless_they_are_worse(score, left):
+    lesson = Lesson(Judge(50, score))
+    lesson.try_with(Stage("it", False, heirs=True), None)
+    assert [network.right for network in lesson.networks] == left
 
 
 def test_consistency_asked_for_by_name_stays_while_the_network_teaches_itself():

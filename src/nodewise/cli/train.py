@@ -116,6 +116,14 @@ def train(
     self_training: Annotated[
         int | None, _option(_RECIPE, "Most rounds of learning from the surest predictions; 0: off.")
     ] = None,
+    class_shares: Annotated[
+        bool | None,
+        _option(
+            _RECIPE,
+            "Teach classes as common as they are among validation nodes.",
+            "--class-shares/--no-class-shares",
+        ),
+    ] = None,
     correct_and_smooth: Annotated[
         bool | None,
         _option(
@@ -153,8 +161,8 @@ def train(
         lr=lr, epochs=epochs, patience=patience, batch_size=batch_size,
         feature_norm=feature_norm, row_norm=row_norm, recipe=recipe, hop_attention=hop_attention,
         raw_features=raw_features, label_reuse=label_reuse, consistency=consistency, self_training=self_training,
-        correct_and_smooth=correct_and_smooth, unlabelled=unlabelled, class_weight=class_weight, device=device,
-        threads=threads, memory=memory,
+        class_shares=class_shares, correct_and_smooth=correct_and_smooth, unlabelled=unlabelled,
+        class_weight=class_weight, device=device, threads=threads, memory=memory,
     )  # fmt: skip
     started = time.perf_counter()
     graph = load_source(source, data_dir)

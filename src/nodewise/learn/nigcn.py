@@ -30,6 +30,7 @@ from nodewise.learn.hop_attention import HopAttention
 from nodewise.learn.known import Known
 from nodewise.learn.layout import Layout
 from nodewise.learn.recipes import RECIPES, RecipeName, clearly_better
+from nodewise.learn.self_training import shares_of
 from nodewise.learn.self_tuning import REACHES, Found, Labelled, find, reaching, some_places
 from nodewise.learn.stages import Free, Learner, Lesson, hits, label_weights
 from nodewise.learn.trainer import Recipe, Rows
@@ -80,7 +81,8 @@ class NIGCN(DiffusedClassifier):
     hops itself), ``raw_features`` (its own beside the diffused ones), ``label_reuse`` (the classes of labelled nodes in
     reach, never its own). How it learns: ``consistency``, the weight of agreement between two draws of walks, and
     ``self_training``, the most rounds of learning from the surest predictions, both from at most ``unlabelled`` other
-    nodes. After that: ``correct_and_smooth``, predictions mended by labels and residuals in reach.
+    nodes; with ``class_shares`` the rounds teach classes as common as they are among validation nodes.
+    After that: ``correct_and_smooth``, predictions mended by labels and residuals in reach.
 
     ``memory`` ("4GB"; by default a quarter of what is available) bounds what a diffusion holds; rows that do not fit go
     to a temporary file. ``phases_`` says how many seconds of the diffusion went into what.
@@ -107,6 +109,7 @@ class NIGCN(DiffusedClassifier):
     label_reuse: bool | None = None
     consistency: float | None = None
     self_training: int | None = None
+    class_shares: bool | None = None
     correct_and_smooth: bool | None = None
     unlabelled: int = 2048
 
@@ -150,11 +153,11 @@ class NIGCN(DiffusedClassifier):
 
     def _settle(self, graph: Graph, nodes: list[IntArray], inductive: bool, part: AnyArray | None) -> None:
         self._forget()
-        self._check_parts(inductive)
+        labels = [self._encoded(known_labels(graph, n, "train")) for n in nodes]
+        self._check_parts(inductive, *labels[1:])
         self.kept_: list[str] = []
         self.network_ = self._open_networks()[0]
         seen = training_subgraph(graph, nodes[0], part) if inductive else (graph, nodes[0])
-        labels = [self._encoded(known_labels(graph, n, "train")) for n in nodes]
         train = Labelled(*seen, labels[0])
         val = Labelled(graph, nodes[1], labels[1]) if len(nodes) > 1 else None
         if AUTO in (self.omega, self.rho, self.tau, self.epsilon):
@@ -169,18 +172,26 @@ class NIGCN(DiffusedClassifier):
         if not self.layout_.classes:
             self.labels_ = None
 
-    def _check_parts(self, inductive: bool) -> None:
-        """Refuse what was asked for by name and cannot be done."""
+    def _check_parts(self, inductive: bool, val: torch.Tensor | None = None) -> None:
+        """Refuse what was asked for by name and cannot be done; ``val``: labels of validation nodes."""
         if inductive and self.label_reuse:
             raise InputError(
                 "label_reuse: inductive training sees a part of the graph, whose labels it would have to learn from "
                 "twice; train without inductive, or without label_reuse"
             )
-        for name in ("self_training", "correct_and_smooth"):
+        for name in ("self_training", "class_shares", "correct_and_smooth"):
             if self.multilabel_ and getattr(self, name):
                 raise InputError(
                     f"{name}={getattr(self, name)}: expected one label a node, these have several; leave it out"
                 )
+        if self.class_shares and not self._part("self_training"):
+            raise InputError("class_shares=True: it is about what self-training teaches; set self_training=1 too")
+        if self.class_shares and (val is None or shares_of(val, self.classes_.size) is None):
+            there = "there are none" if val is None else "these hold as many of one class as of any other"
+            raise InputError(
+                f"class_shares=True: validation nodes drawn from all nodes tell how common a class is, and {there}; "
+                f"pass such nodes as val, or leave class_shares out"
+            )
 
     def _best_reach(self, found: Found, train: Labelled, val: Labelled) -> Found:
         """What was found by the loss, or a short or a far reach if that has more labels right.
@@ -350,7 +361,9 @@ class NIGCN(DiffusedClassifier):
         if free.draws:
             lesson.agree(free.draws, train[1], self._part("consistency"), self._is_certain("consistency"))
         if free.rows.shape[0] and not self.multilabel_:
-            lesson.teach_itself(free.rows, self._part("self_training"), self._is_certain("self_training"))
+            stages, certain = self._part("self_training"), self._is_certain("self_training")
+            shares = None if val is None else shares_of(val[1], self.classes_.size)
+            lesson.teach_itself(free.rows, stages, certain, shares if self._part("class_shares") else None)
         self.networks_, self.epochs_ = lesson.networks, lesson.epochs
         self.kept_ += lesson.kept
 

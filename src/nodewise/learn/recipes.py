@@ -17,7 +17,8 @@ RecipeName = Literal["paper", "full"]
 class Parts:
     """``heads``: networks that are averaged. ``hop_attention``, ``raw_features``, ``label_reuse``: what a row has.
 
-    ``consistency``: the weight of agreement between draws. ``self_training``: stages, at most.
+    ``consistency``: the weight of agreement between draws. ``self_training``: stages, at most. ``class_shares``: these
+    teach classes as common as they are among validation nodes.
     ``correct_and_smooth``: predictions mended by what is known nearby.
     """
 
@@ -27,10 +28,11 @@ class Parts:
     label_reuse: bool = False
     consistency: float = 0.0
     self_training: int = 0
+    class_shares: bool = False
     correct_and_smooth: bool = False
 
 
-RECIPES = {"paper": Parts(), "full": Parts(4, True, True, True, 5.0, 1, True)}
+RECIPES = {"paper": Parts(), "full": Parts(4, True, True, True, 5.0, 1, True, True)}
 
 
 def clearly_better(right: BoolArray, before: BoolArray, errors: float = 1.0, weights: FloatArray | None = None) -> bool:

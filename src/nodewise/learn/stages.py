@@ -15,7 +15,7 @@ from nodewise._typing import BoolArray, FloatArray
 from nodewise.learn.consistency import Consistency
 from nodewise.learn.halves import halves
 from nodewise.learn.recipes import clearly_better
-from nodewise.learn.self_training import PseudoLabels, confident
+from nodewise.learn.self_training import PseudoLabels, brought_to, confident
 from nodewise.learn.trainer import ExtraLoss, Rows, balancing_weights
 
 
@@ -96,10 +96,12 @@ class Verdict(Enum):
 
 
 class Stage(NamedTuple):
-    """A name, and whether it is kept whatever the validation nodes say."""
+    """``certain``: kept whatever the validation nodes say. ``heirs``: its networks learned from what those before say
+    of other nodes, so that to ask both again would count one opinion twice."""
 
     name: str
     certain: bool
+    heirs: bool = False
 
 
 @dataclass
@@ -119,13 +121,14 @@ class Lesson:
     def try_with(self, stage: Stage, loss: MakeLoss) -> Verdict:
         """Learn afresh with one more loss, and let the validation labels decide between those networks and these.
 
-        The better ones stay, where that is clear; where it is not, both are asked from now on.
+        The better ones stay, where that is clear; where it is not, both are asked from now on, or only the heirs.
         """
         networks, epochs = self.learner.trained([*self._always, loss])
         self.epochs += epochs
         verdict = self._verdict(stage, networks)
         if verdict is not Verdict.WORSE:
-            self.networks = networks if verdict is Verdict.BETTER else nn.ModuleList([*self.networks, *networks])
+            alone = stage.heirs or verdict is Verdict.BETTER
+            self.networks = networks if alone else nn.ModuleList([*self.networks, *networks])
             self.kept.append(stage.name)
         return verdict
 
@@ -145,13 +148,16 @@ class Lesson:
         self.try_with(Stage("consistency", certain), loss)
         self._always += [loss] * certain
 
-    def teach_itself(self, rows: torch.Tensor, most: int, certain: bool) -> None:
-        """Self-training in at most so many stages, until one is clearly worse."""
+    def teach_itself(self, rows: torch.Tensor, most: int, certain: bool, shares: torch.Tensor | None = None) -> None:
+        """Self-training in at most so many stages, until one is clearly worse; ``shares``: of the classes, if known."""
         for number in range(most):
-            places, labels = confident(self.learner.proba(self.networks, rows))
-            stage = Stage(f"self-training {number + 1}", certain)
+            proba = self.learner.proba(self.networks, rows)
+            places, labels = confident(proba if shares is None else brought_to(proba, shares))
+            stage = Stage(f"self-training {number + 1}", certain, heirs=True)
             if self.try_with(stage, _pseudo_labels(rows[places], labels, self.balanced)) is Verdict.WORSE:
                 break
+            if shares is not None and number == 0:
+                self.kept.append("class shares")
 
 
 def _pseudo_labels(rows: torch.Tensor, labels: torch.Tensor, balanced: bool) -> MakeLoss:
