@@ -150,19 +150,27 @@ def test_shares_reach_what_self_training_teaches():
 
     for shares in (None, torch.tensor([0.25, 0.75])):
         lesson = Lesson(Recording(50, 60))
-        lesson.teach_itself(torch.zeros(20, 1), 1, False, shares)
+        lesson.teach_itself(torch.zeros(20, 1), 1, False, [shares])
         assert ("class shares" in lesson.kept) == (shares is not None)
     assert [labels.count(0) for labels in taught] == [9, 3]  # six in ten, the surest, of 15 and of 5
 
 
-def test_shares_of_no_use_are_not_told_as_kept():
-    class Worse(Judge):
+@pytest.mark.parametrize(
+    ("scores", "kept"),
+    [
+        ((50, 60, 70), ["self-training 1", "class shares", "self-training 2"]),
+        ((50, 40, 60, 70), ["self-training 1", "self-training 2"]),  # better without shares, and so from then on
+        ((50, 40, 30), []),
+    ],
+)
+def test_shares_that_make_it_worse_are_dropped(scores, kept):
+    class Learned(Judge):
         def proba(self, networks, rows):
             return torch.eye(2)
 
-    lesson = Lesson(Worse(90, 10))
-    lesson.teach_itself(torch.eye(2), 1, False, torch.tensor([0.4, 0.6]))
-    assert lesson.kept == []
+    lesson = Lesson(Learned(*scores))
+    lesson.teach_itself(torch.eye(2), 2, False, [torch.tensor([0.4, 0.6]), None])
+    assert lesson.kept == kept
 
 
 @pytest.mark.parametrize("val", [None, np.concatenate([np.arange(c, 400, 4)[:20] for c in range(4)])])

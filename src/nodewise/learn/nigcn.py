@@ -32,7 +32,7 @@ from nodewise.learn.layout import Layout
 from nodewise.learn.recipes import RECIPES, RecipeName, clearly_better
 from nodewise.learn.self_training import shares_of
 from nodewise.learn.self_tuning import REACHES, Found, Labelled, find, reaching, some_places
-from nodewise.learn.stages import Free, Learner, Lesson, hits, label_weights
+from nodewise.learn.stages import Free, Learner, Lesson, Shares, hits, label_weights
 from nodewise.learn.trainer import Recipe, Rows
 from nodewise.learn.trainer import train as train_head
 
@@ -154,7 +154,8 @@ class NIGCN(DiffusedClassifier):
     def _settle(self, graph: Graph, nodes: list[IntArray], inductive: bool, part: AnyArray | None) -> None:
         self._forget()
         labels = [self._encoded(known_labels(graph, n, "train")) for n in nodes]
-        self._check_parts(inductive, *labels[1:])
+        self._check_parts(inductive)
+        self._shares_to_try = self._told_shares(labels[1] if len(nodes) > 1 else None)
         self.kept_: list[str] = []
         self.network_ = self._open_networks()[0]
         seen = training_subgraph(graph, nodes[0], part) if inductive else (graph, nodes[0])
@@ -172,8 +173,8 @@ class NIGCN(DiffusedClassifier):
         if not self.layout_.classes:
             self.labels_ = None
 
-    def _check_parts(self, inductive: bool, val: torch.Tensor | None = None) -> None:
-        """Refuse what was asked for by name and cannot be done; ``val``: labels of validation nodes."""
+    def _check_parts(self, inductive: bool) -> None:
+        """Refuse what was asked for by name and cannot be done."""
         if inductive and self.label_reuse:
             raise InputError(
                 "label_reuse: inductive training sees a part of the graph, whose labels it would have to learn from "
@@ -186,12 +187,21 @@ class NIGCN(DiffusedClassifier):
                 )
         if self.class_shares and not self._part("self_training"):
             raise InputError("class_shares=True: it is about what self-training teaches; set self_training=1 too")
-        if self.class_shares and (val is None or shares_of(val, self.classes_.size) is None):
+
+    def _told_shares(self, val: torch.Tensor | None) -> list[Shares]:
+        """How common the classes may be, by the labels ``val`` of validation nodes, or None: not to be minded."""
+        if self.multilabel_ or not self._part("class_shares"):
+            return [None]
+        shares = None if val is None else shares_of(val, self.classes_.size)
+        if not self._is_certain("class_shares"):
+            return [None] if shares is None else [shares, None]
+        if shares is None:
             there = "there are none" if val is None else "these hold as many of one class as of any other"
             raise InputError(
                 f"class_shares=True: validation nodes drawn from all nodes tell how common a class is, and {there}; "
                 f"pass such nodes as val, or leave class_shares out"
             )
+        return [shares]
 
     def _best_reach(self, found: Found, train: Labelled, val: Labelled) -> Found:
         """What was found by the loss, or a short or a far reach if that has more labels right.
@@ -362,8 +372,7 @@ class NIGCN(DiffusedClassifier):
             lesson.agree(free.draws, train[1], self._part("consistency"), self._is_certain("consistency"))
         if free.rows.shape[0] and not self.multilabel_:
             stages, certain = self._part("self_training"), self._is_certain("self_training")
-            shares = None if val is None else shares_of(val[1], self.classes_.size)
-            lesson.teach_itself(free.rows, stages, certain, shares if self._part("class_shares") else None)
+            lesson.teach_itself(free.rows, stages, certain, self._shares_to_try)
         self.networks_, self.epochs_ = lesson.networks, lesson.epochs
         self.kept_ += lesson.kept
 

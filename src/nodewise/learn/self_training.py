@@ -57,7 +57,7 @@ def brought_to(proba: torch.Tensor, shares: torch.Tensor) -> torch.Tensor:
 
     Scaling classes and rows in turn gets there: Sinkhorn and Knopp, 1967.
     """
-    scaled = proba.double().clamp_min(1e-12)
+    scaled, shares = proba.double().clamp_min(1e-12), shares.to(proba.device)
     for _ in range(SCALINGS):
         means = scaled.mean(0)
         if bool(((means - shares).abs() <= CLOSE).all()):

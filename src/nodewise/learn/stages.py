@@ -28,6 +28,7 @@ class Free(NamedTuple):
 
 MakeLoss: TypeAlias = Callable[[int], ExtraLoss]  # of a seed
 Train: TypeAlias = Callable[[Sequence[Rows | None], Sequence[MakeLoss]], tuple[nn.ModuleList, int]]
+Shares: TypeAlias = torch.Tensor | None  # of the classes
 Proba: TypeAlias = Callable[[nn.ModuleList, torch.Tensor], torch.Tensor]
 
 
@@ -148,16 +149,25 @@ class Lesson:
         self.try_with(Stage("consistency", certain), loss)
         self._always += [loss] * certain
 
-    def teach_itself(self, rows: torch.Tensor, most: int, certain: bool, shares: torch.Tensor | None = None) -> None:
-        """Self-training in at most so many stages, until one is clearly worse; ``shares``: of the classes, if known."""
+    def teach_itself(self, rows: torch.Tensor, most: int, certain: bool, shares: Sequence[Shares] = (None,)) -> None:
+        """Self-training in at most so many stages, until one is clearly worse.
+
+        ``shares`` of the classes, None where they are not minded: the first that are not clearly worse are used.
+        """
+        left = list(shares)
         for number in range(most):
-            proba = self.learner.proba(self.networks, rows)
-            places, labels = confident(proba if shares is None else brought_to(proba, shares))
             stage = Stage(f"self-training {number + 1}", certain, heirs=True)
-            if self.try_with(stage, _pseudo_labels(rows[places], labels, self.balanced)) is Verdict.WORSE:
+            while left and self._taught(stage, rows, left[0]) is Verdict.WORSE:
+                left.pop(0)
+            if not left:
                 break
-            if shares is not None and number == 0:
+            if left[0] is not None and number == 0:
                 self.kept.append("class shares")
+
+    def _taught(self, stage: Stage, rows: torch.Tensor, shares: Shares) -> Verdict:
+        proba = self.learner.proba(self.networks, rows)
+        places, labels = confident(proba if shares is None else brought_to(proba, shares))
+        return self.try_with(stage, _pseudo_labels(rows[places], labels, self.balanced))
 
 
 def _pseudo_labels(rows: torch.Tensor, labels: torch.Tensor, balanced: bool) -> MakeLoss:
