@@ -229,3 +229,27 @@ except StoreError as error:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert "out: cannot be written: File too large; raise the limit" in done.stdout
     assert tree(tmp_path) == {}
+
+
+def test_where_a_link_leads_is_what_must_be_writable(tmp_path, monkeypatch):
+    (tmp_path / "there" / "model").mkdir(parents=True)
+    (tmp_path / "locked").mkdir()
+    (tmp_path / "locked" / "link").symlink_to(tmp_path / "there" / "model")
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path).name != "locked")
+    atomic.check_new_folder(tmp_path / "locked" / "link", overwrite=True)
+    with pytest.raises(StoreError, match="locked cannot be written in"):
+        atomic.check_new_folder(tmp_path / "locked" / "model")
+
+
+def test_the_root_of_all_folders_is_refused_like_any_other():
+    with pytest.raises(StoreError, match="not written as a whole by nodewise"):
+        atomic.check_new_folder("/", overwrite=True, ours=lambda path: False)
+
+
+def test_a_place_that_cannot_be_looked_at_is_named(tmp_path, monkeypatch):
+    def exists(self):
+        raise PermissionError(errno.EACCES, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "exists", exists)
+    with pytest.raises(StoreError, match="secret"):
+        atomic.check_new_folder(tmp_path / "secret" / "model")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -46,3 +47,17 @@ def test_another_work_in_the_folder_is_refused(tmp_path):
         held_folder(tmp_path, "study", {"seed": 1}).__enter__()
     with pytest.raises(StoreError, match="seed is 1 there and 2 here"):
         held_folder(tmp_path, "study", {"seed": 2}).__enter__()
+
+
+def test_a_work_that_another_process_has_just_begun_is_no_strangers_folder(tmp_path, monkeypatch):
+    with held_folder(tmp_path, "study", {"seed": 1}):
+        pass
+    looks = []
+
+    def is_file(path):
+        looks.append(path)
+        return len(looks) > 1  # not there yet when it is looked for first
+
+    monkeypatch.setattr(Path, "is_file", is_file)
+    with held_folder(tmp_path, "study", {"seed": 1}):
+        assert len(looks) > 1

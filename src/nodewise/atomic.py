@@ -55,12 +55,17 @@ def new_folder(path: AnyPath, overwrite: bool = False, *, ours: Ours | None = No
     return _staged(Path(path), os.mkdir, swap_folders)
 
 
-def check_new_folder(path: AnyPath, overwrite: bool = False, *, ours: Ours | None = None) -> None:
-    """Raise what :func:`new_folder` would, for those who want to know before they start a long computation."""
+def check_new_folder(path: AnyPath, overwrite: bool = False, *, ours: Ours | None = None, inside: bool = False) -> None:
+    """Raise what :func:`new_folder` would, for those who want to know before they start a long computation.
+
+    ``inside``: a folder that is there is not replaced, but written into.
+    """
     target = Path(path)
-    parent = next(folder for folder in target.absolute().parents if folder.exists())
-    if not os.access(parent, os.W_OK):
-        raise StoreError(f"{target}: {parent} cannot be written in; choose another place, or change its permissions")
+    real = Path(os.path.realpath(target))
+    with explained(target):
+        place = next(folder for folder in [real] * inside + [*real.parents, real] if folder.exists())
+    if not os.access(place, os.W_OK):
+        raise StoreError(f"{target}: {place} cannot be written in; choose another place, or change its permissions")
     if not os.path.lexists(target):
         return
     if not overwrite:

@@ -15,6 +15,7 @@ from nodewise.errors import InputError
 from nodewise.features import Quantized
 
 LABELS_AT_ONCE = 1 << 22
+SEEDS = 2**63  # from 0 on
 UNKNOWN = -1  # the label of a node whose label is not known
 
 
@@ -49,7 +50,7 @@ def check_number(
 
 
 def checked_seed(seed: int) -> int:
-    if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
+    if not isinstance(seed, int | np.integer) or not 0 <= seed < SEEDS:
         raise InputError(f"seed={seed!r}: expected a whole number from 0 to 2^63 - 1")
     return int(seed)
 

@@ -90,7 +90,8 @@ def _check_empty(path: Path, work: str) -> None:
         raise StoreError(f"{path}: this is a file, and a folder is to be written; choose another place")
     with explained(path):
         entries = [entry.name for entry in path.iterdir()] if path.is_dir() else []
-    others = sorted(name for name in entries if name != LOCK and ".partial-" not in name)
+    ours = (ARGUMENTS, LOCK)  # the first where another process has just begun
+    others = sorted(name for name in entries if name not in ours and ".partial-" not in name)
     if others:
         raise StoreError(f"{path}: holds {others[0]!r} and is no {work} of nodewise; choose another folder")
 

@@ -321,6 +321,9 @@ def test_options_that_would_have_no_effect_are_refused(run, store, tmp_path, opt
         ('{"row_norm": "l7"}', "row_norm='l7'"),
         ('{"bias": "yes"}', "bias='yes': expected True or False"),
         ('{"layers": true}', "layers=True: expected a whole number"),
+        ('{"class_shares": "no"}', "class_shares='no': expected True or False"),
+        ('{"first_k": "no"}', "first_k='no': expected True or False"),
+        ('{"recipe": []}', "recipe=[]: expected one of"),
     ],
 )
 def test_a_preset_with_a_value_that_cannot_be_is_named(run, store, tmp_path, params, message):

@@ -1,6 +1,8 @@
 """nodewise compare, through the command line's own entry point."""
 
 import json
+import re
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -70,6 +72,21 @@ def test_messages_with_brackets_are_shown_whole(capsys):
 
     print_table(["note"], [["pip install 'nodewise[baselines]'"]])
     assert "nodewise[baselines]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("width", [120, 80, 60])
+def test_a_table_shows_every_letter_and_digit_however_narrow_the_terminal(capsys, monkeypatch, width):
+    from nodewise.cli.console import print_table
+
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(width))
+    numbers = ["82.10", "81.90", "0.512", "1234.5", "1000", "812"]
+    columns = ["method", *(f"{i} F1 %" for i in range(6)), "note"]
+    print_table(columns, [["GraphSAINT", *numbers, "stopped"]], right=columns[1:-1])
+    out = re.sub("\x1b\\[[0-9;]*m", "", capsys.readouterr().out)  # without its colours
+    assert max(map(len, out.splitlines())) <= width
+    told = Counter("".join([*columns, "GraphSAINT", *numbers, "stopped"]).replace(" ", ""))
+    assert {letter: count for letter, count in Counter(out).items() if letter in told} == told
 
 
 def test_an_interrupt_says_how_to_go_on(run, store, tmp_path, monkeypatch):

@@ -331,3 +331,14 @@ def test_heavy_rows_do_not_blur_the_weights_of_others():
     expected = diffuse(g, [2], length=1, engine="exact").matrix.toarray()
     for engine in ("walks", "stratified"):
         assert np.allclose(diffuse(g, [2], length=1, engine=engine).matrix.toarray(), expected, atol=0.01)
+
+
+def test_little_weight_within_reach_is_no_obstacle(crowd):
+    """Rows are brought to a length anyhow; only what float32 cannot hold is refused, and never a list of no nodes."""
+    far = {"omega": 30.0, "rho": 1.0, "length": 2, "engine": "exact"}  # within two hops 5e-11 of the weight
+    rows = diffuse(crowd, [0, 1], **far).matrix.toarray()
+    near = ghd(30.0, 1.0, 2)
+    assert rows.sum(1) == pytest.approx([near.sum()] * 2, rel=1e-5)
+    with pytest.raises(InputError, match="leaves a weight of"):
+        diffuse(crowd, [0, 1], **{**far, "omega": 60.0})
+    assert diffuse(crowd, [], omega=60.0, rho=1.0, tau=3.0).matrix.shape[0] == 0

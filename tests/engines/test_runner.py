@@ -5,6 +5,7 @@ import logging
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -226,6 +227,25 @@ def test_a_killed_run_leaves_whole_shards_and_is_gone_on_with(place, bits, names
     assert names(tmp_path / "out") == names(tmp_path / "whole")
     assert done.made == NODES - 10 * len(left)
     assert f"{len(left)} of 60 shards are there already" in caplog.text
+
+
+@pytest.mark.parametrize("left", ["._job.json", "._nodes.npy", "._summary.json", ".part-00000.parquet"])
+def test_what_a_kill_as_it_wrote_leaves_is_no_obstacle(place, names, tmp_path, left):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / f"{left}.partial-0123abcd").write_text("{")
+    run("predict", place.walks, place.store, tmp_path / "out")
+    assert not list((tmp_path / "out").glob(".*.partial-*"))
+    (tmp_path / "out" / f"{left}.partial-0123abcd").write_text("{")
+    run("embed", place.walks, place.store, tmp_path / "out", overwrite=True)
+
+
+def test_a_folder_that_is_there_is_written_into_whatever_holds_it(place, names, tmp_path, monkeypatch):
+    """As where it is mounted into a container, whose own folders nobody may write in."""
+    (tmp_path / "out").mkdir()
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != tmp_path)
+    run("predict", place.walks, place.store, tmp_path / "out")
+    with pytest.raises(StoreError, match="cannot be written in"):
+        run("predict", place.walks, place.store, tmp_path / "other")
 
 
 def test_a_finished_job_is_not_done_again(place, tmp_path, monkeypatch):

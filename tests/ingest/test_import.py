@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -182,6 +183,13 @@ def test_a_leading_index_is_not_an_end(first):
     write("edges.csv", f"{first},citing,cited\n0,smith,jones\n1,jones,lee\n")
     with pytest.raises(InputError, match="none of them is called source or target"):
         import_graph("edges.csv")
+
+
+@pytest.mark.parametrize("header", ["node,neighbor,weight", "name,friend,weight"])
+def test_a_first_column_of_nodes_is_an_end(header):
+    graph = import_graph(write("edges.csv", f"{header}\nsmith,jones,2\njones,lee,3\n"))
+    assert pairs(graph) == both_ways(("smith", "jones"), ("jones", "lee"))
+    assert graph.edge_weight is not None
 
 
 def test_a_first_line_with_one_number_is_a_row():
@@ -448,9 +456,20 @@ def test_named_edges_come_back_from_text(edges, suffix):
 @pytest.mark.parametrize("known", [("0", "1"), ("spam", "ham")])
 def test_what_stands_for_an_unknown_label_is_no_class(unknown, known):
     write("edges.csv", "0,1\n1,2\n")
-    graph = import_graph("edges.csv", labels=write("y.csv", f"node,label\n0,{known[1]}\n1,{unknown}\n2,{known[0]}\n"))
+    write("y.csv", f"node,label\n0,{known[1]}\n1,{unknown}\n2,{known[0]}\n")
+    doubtful = unknown.lower() in ("nan", "na") and known[0] == "spam"  # among names it may be one
+    with pytest.warns(NodewiseWarning, match=f"1 labels are '{unknown}'") if doubtful else nullcontext():
+        graph = import_graph("edges.csv", labels="y.csv")
     assert (graph.labels == -1).tolist() == [False, True, False]
     assert graph.present_labels.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("place", ["_delta_log/0.checkpoint.parquet", ".cache/x.parquet"])
+def test_what_is_beside_a_table_is_not_of_it(tmp_path, place):
+    (tmp_path / place).parent.mkdir()
+    pq.write_table(pa.table({"source": [0], "target": [1]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"version": [1]}), tmp_path / place)
+    assert pairs(import_graph(tmp_path)) == both_ways((0, 1))
 
 
 def test_parquet_in_a_folder_and_below_it_is_refused(tmp_path):

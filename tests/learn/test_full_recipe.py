@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodewise import NIGCN, InputError, synthetic
+from nodewise import NIGCN, InputError, NodewiseWarning, synthetic
 from nodewise.learn import nigcn, self_tuning, stages, trainer
 from nodewise.learn.consistency import CONFIDENT, TEMPERATURE, Consistency, disagreement
 from nodewise.learn.head import Head
@@ -171,6 +171,22 @@ def test_shares_that_make_it_worse_are_dropped(scores, kept):
     lesson = Lesson(Learned(*scores))
     lesson.teach_itself(torch.eye(2), 2, False, [torch.tensor([0.4, 0.6]), None])
     assert lesson.kept == kept
+
+
+def test_shares_that_the_recipe_adds_can_be_dropped_where_self_training_is_certain():
+    class Learned(Judge):
+        def proba(self, networks, rows):
+            return torch.eye(2)
+
+    for scores, left in (((90, 10, 80), 80), ((90, 95, 80), 95)):
+        lesson = Lesson(Learned(*scores))
+        lesson.teach_itself(torch.eye(2), 1, True, [torch.tensor([0.4, 0.6]), None])
+        assert [network.right for network in lesson.networks] == [left]
+
+
+def test_where_no_node_is_unlabelled_what_was_asked_for_is_told_of(graph):
+    with pytest.warns(NodewiseWarning, match="self_training: there are no unlabelled nodes"):
+        NIGCN(**{**QUICK, "epochs": 5}, self_training=1, unlabelled=0).fit(graph, TRAIN, VAL)
 
 
 @pytest.mark.parametrize("val", [None, np.concatenate([np.arange(c, 400, 4)[:20] for c in range(4)])])

@@ -451,3 +451,15 @@ def test_presets_reach_the_published_scores_on_real_graphs(data_dir, name, floor
 def test_rows_made_elsewhere_leave_the_diffusion_unfound(graph, model):
     rows = [model.represent(graph, nodes) for nodes in (TRAIN, VAL)]
     assert set(NIGCN(**FAST).fit_rows(graph, [TRAIN, VAL], rows).found) <= {"layers", "weight_decay", "bias"}
+
+
+def test_rows_made_elsewhere_are_no_way_around_bounds(graph):
+    model, nodes = NIGCN(**{**FIXED, "lr": 1e30}), [TRAIN, VAL]
+    with pytest.raises(InputError, match="left all bounds"):
+        model.fit_rows(graph, nodes, model.represent_parts(graph, nodes))
+
+
+def test_rows_alone_tell_what_took_how_long(graph):
+    model = NIGCN(**FIXED)
+    model.represent(graph, [0, 1])
+    assert model.phases_

@@ -59,8 +59,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Se
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
-        number = column in right
-        table.add_column(column, justify="right" if number else "left", overflow="fold", no_wrap=number)
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
     for row in rows:
         table.add_row(*row)
     width = None if sys.stdout.isatty() else 200

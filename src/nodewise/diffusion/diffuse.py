@@ -40,7 +40,7 @@ from nodewise.parallel import thread_count
 
 ENGINES = get_args(Engine)
 NO_LIMIT = np.iinfo(np.int64).max
-LEAST_WEIGHT = 1e-6  # of all hops that nodes go, below which rows are as good as zero
+LEAST_WEIGHT = 1e-18  # of all hops that nodes go: with less, sums of features leave the range of float32
 
 
 @dataclass(frozen=True)
@@ -268,7 +268,7 @@ def _hop_weights(params: Params, longest: int) -> DoubleArray:
     if params.per_hop:
         return np.ones(longest + 1)
     weights = ghd(params.omega, params.rho, min(longest, last_hop(params.omega, params.rho)))
-    if weights.sum() < LEAST_WEIGHT:
+    if longest and weights.sum() < LEAST_WEIGHT:
         raise InputError(
             f"omega={params.omega} with rho={params.rho} leaves a weight of {weights.sum():.1g} to the {longest} hops "
             f"that the nodes go; lower omega, raise rho, or raise tau to go further"
@@ -290,6 +290,9 @@ def check_params(params: Params) -> None:
     check_ghd(params.omega, params.rho)
     check_tau(params.tau)
     number_of_walks(params.epsilon, params.eta, params.delta)
+    for name in ("first_k", "per_hop"):
+        if not isinstance(getattr(params, name), bool | np.bool_):
+            raise InputError(f"{name}={getattr(params, name)!r}: expected True or False")
     for name in ("length", "max_hops"):
         value = getattr(params, name)
         if value is not None and (not isinstance(value, int | np.integer) or not 0 <= value <= MOST_HOPS):

@@ -22,7 +22,8 @@ from nodewise.engines.job import COLUMNS, JOB, NODES, SUMMARY, Job
 from nodewise.errors import StoreError
 
 SHARD = re.compile(r"part-\d{5,}\.parquet")
-PARTIAL = re.compile(r"\.(job\.json|nodes\.npy|summary\.json|part-\d{5,}\.parquet)\.partial-[0-9a-f]{8}")
+_WRITTEN = "|".join([*map(re.escape, (JOB, NODES, SUMMARY)), SHARD.pattern])
+PARTIAL = re.compile(rf"\.({_WRITTEN})\.partial-[0-9a-f]{{8}}")
 STAMP, PLACES = b"nodewise.job", b"nodewise.places"  # in the metadata of a shard: whose it is, and which
 
 
@@ -62,7 +63,7 @@ def begin(job: Job, nodes: IntArray | None, overwrite: bool) -> Job:
     elif before is not None and not overwrite:
         raise StoreError(f"{folder}: {_difference(before, job)}; pass --overwrite to replace it or choose another")
     else:
-        check_new_folder(folder, overwrite=True, ours=is_job_folder)
+        check_new_folder(folder, overwrite=True, ours=is_job_folder, inside=True)
         if before is not None:
             _clear(folder)
     with new_file(folder / JOB) as temporary:

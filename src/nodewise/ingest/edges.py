@@ -19,11 +19,11 @@ from nodewise.ingest import columns
 from nodewise.ingest.arrays import NpzFile, open_array
 from nodewise.ingest.columns import Column
 from nodewise.ingest.tables import Table, is_array_file, open_table
-from nodewise.ingest.text import END_NAMES, NODE_NAMES, TextTable, refuse_header_that_is_data
+from nodewise.ingest.text import END_NAMES, TextTable, refuse_header_that_is_data
 
 WEIGHT_NAMES = ("weight", "w")
 UNNAMED = 0, 1  # the columns of the ends where no name tells
-INDEX_NAMES = ("index", "edge", "edge_id", "row")
+INDEX_NAMES = ("index", "edge", "edge_id", "row", "id", "", "__index_level_0__")  # of a column that is no end
 PART_EDGES = 1 << 19  # of an array, at a time
 
 
@@ -112,7 +112,7 @@ def _in_table(table: Table) -> EdgeFile:
         )
     ends = _end_columns(table.names)
     first = table.names[0].strip().lower()
-    if ends == UNNAMED and table.named and len(table.names) > 2 and first in (*NODE_NAMES, *INDEX_NAMES):
+    if ends == UNNAMED and table.named and len(table.names) > 2 and first in INDEX_NAMES:
         raise InputError(
             f"{table.path}: the columns are {', '.join(map(repr, table.names))[:80]}, and none of them is called "
             f"source or target; call the two ends of an edge so, or leave {table.names[0]!r} out"

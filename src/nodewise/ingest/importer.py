@@ -92,11 +92,11 @@ def import_store(
     where one of its first two fields is a number, and column names otherwise.
 
     Edges are undirected: the first two columns, or those called source/target, src/dst, from/to or u/v, and a weight in
-    a column called weight or w, or in a third column of numbers. Features are rows with a first column ``node``, ``id``
-    or ``name``, or rows in the order of integer ids; every node needs one, unless ``add_missing_nodes`` gives zeros to
+    a column called weight or w, or in a third column of numbers. Features are rows with a column ``node``, ``id`` or
+    ``name``, or rows in the order of integer ids; every node needs one, unless ``add_missing_nodes`` gives zeros to
     those that have none. They are kept as float32 (float16 where a file is), or as ``feature_dtype`` says: float32,
-    float16 or int8, which takes a byte a value. Labels are (node, label) in any order, or an array; an empty label is
-    unknown.
+    float16 or int8, which takes a byte a value. Labels are (node, label) in any order, or an array; a label that is
+    empty, -1, nan or NA is unknown.
     """
     if ids not in ("auto", "integers", "names"):
         raise InputError(f"ids={ids!r}: expected 'auto', 'integers' or 'names'")

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from nodewise._typing import AnyArray, IntArray
 from nodewise.checks import UNKNOWN, checked_labels
-from nodewise.errors import InputError
+from nodewise.errors import InputError, warn
 from nodewise.ingest import columns
 from nodewise.ingest.arrays import TIMES, NpzFile, open_array
 from nodewise.ingest.budget import room_for, too_small
@@ -22,6 +22,7 @@ from nodewise.ingest.tables import Table, is_array_file, open_table
 from nodewise.ingest.text import LABEL_NAMES, NODE_NAMES, TextTable, refuse_header_that_is_data
 
 UNKNOWN_WORDS = ("", "nan", "na", "-1")  # as pandas, R and the arrays of others write a label that is not known
+DOUBTFUL_WORDS = ("nan", "na")  # which may be the name of a class as well
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,7 +137,22 @@ def _codes(column: Column) -> tuple[IntArray, list[str] | None]:
     names = pc.unique(text)
     names = names.take(pc.sort_indices(names))
     codes[given] = pc.index_in(text, value_set=names).to_numpy()
+    _tell_of_doubtful_words(column)
     return codes, names.to_pylist()
+
+
+def _tell_of_doubtful_words(column: Column) -> None:
+    """Among names of classes, NA may be one of them: Namibia, or North America."""
+    if not pa.types.is_large_string(column.values.type):
+        return
+    trimmed = pc.utf8_trim_whitespace(column.values)
+    doubtful = pc.is_in(pc.utf8_lower(trimmed), value_set=pa.array(DOUBTFUL_WORDS, pa.large_string()))
+    words = trimmed.filter(doubtful)
+    if len(words):
+        warn(
+            f"{column.path}: {len(words):,} labels are {words[0].as_py()!r} and were read as not known; if that is the "
+            f"name of a class, give it another"
+        )
 
 
 def _check_repeats(nodes: Column, labels: Column, rows: IntArray, node_of: IntArray, codes: IntArray) -> None:

@@ -17,6 +17,7 @@ from nodewise.ingest.text import TextTable, is_text, open_text, reading
 
 PARQUET = (".parquet", ".pq")
 ARRAYS = (".npy", ".npz")
+HIDDEN = ("_", ".")  # how names of folders begin that hold no part of a table, but something about it
 PART_ROWS = 1 << 18  # of Parquet, at a time
 PART_VALUES = 1 << 20
 BUFFER_BYTES = 16 << 20  # of all columns
@@ -75,7 +76,8 @@ def _parquet_files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     files = sorted(file for file in path.iterdir() if file.suffix.lower() in PARQUET and file.is_file())
-    deeper = next((file for file in path.glob("*/**/*") if file.suffix.lower() in PARQUET), None)
+    inner = [folder for folder in path.iterdir() if folder.is_dir() and not folder.name.startswith(HIDDEN)]
+    deeper = next((file for folder in inner for file in folder.rglob("*") if file.suffix.lower() in PARQUET), None)
     if files and deeper is not None:
         raise InputError(f"{path}: has .parquet files of its own and in {deeper.parent}; put them all into one folder")
     if not files:

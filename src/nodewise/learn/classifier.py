@@ -145,9 +145,7 @@ class NodeClassifier(BaseEstimator):  # type: ignore[misc]
         asked = checked_nodes(nodes, graph.num_nodes, "nodes")
         check_features(graph)
         proba = self._learn(graph, learned, asked, inductive, part, **how)
-        if not all(bool((weight.abs() < OUT_OF_BOUNDS).all()) for weight in self.networks_.parameters()):
-            del self.networks_
-            raise InputError(f"lr={self.lr}: training left all bounds, weights are beyond numbers; take a lower one")
+        self._check_bounds()
         return proba
 
     def predict_proba(self, graph: Graph, nodes: AnyArray | None = None) -> FloatArray:
@@ -270,6 +268,11 @@ class NodeClassifier(BaseEstimator):  # type: ignore[misc]
     def _squash(self, out: torch.Tensor) -> torch.Tensor:
         """What a network says, as probabilities."""
         return torch.sigmoid(out) if self.multilabel_ else torch.softmax(out, dim=1)
+
+    def _check_bounds(self) -> None:
+        if not all(bool((weight.abs() < OUT_OF_BOUNDS).all()) for weight in self.networks_.parameters()):
+            del self.networks_
+            raise InputError(f"lr={self.lr}: training left all bounds, weights are beyond numbers; take a lower one")
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "networks_"):

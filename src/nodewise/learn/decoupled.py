@@ -160,7 +160,9 @@ class DecoupledClassifier(NodeClassifier):
         """Train the head on rows that :meth:`represent_parts` made, for training and perhaps validation nodes."""
         self._take_rows(rows)
         self._learn_classes(graph, nodes)
-        return self._fit_rows(graph, nodes, rows, rows[0][:0], [])
+        self._fit_rows(graph, nodes, rows, rows[0][:0], [])
+        self._check_bounds()
+        return self
 
     def _fit_rows(
         self,
@@ -169,7 +171,7 @@ class DecoupledClassifier(NodeClassifier):
         rows: list[FloatArray],
         unlabelled: FloatArray,
         draws: list[FloatArray],
-    ) -> Self:
+    ) -> None:
         started = time.perf_counter()
         train, val = self._labelled(graph, nodes, rows)
         self._choose_network(train, val)
@@ -181,7 +183,6 @@ class DecoupledClassifier(NodeClassifier):
             predicted = self.labels_of_proba(self.proba_of_rows(rows[1]))
             self.val_f1_ = micro_f1(known_labels(graph, nodes[1], "val"), predicted)
         self.seconds_ = {**getattr(self, "seconds_", {}), "training": time.perf_counter() - started}
-        return self
 
     def judge_rows(
         self,

@@ -115,7 +115,9 @@ class DiffusedClassifier(DecoupledClassifier):
             return super()._rows(graph, nodes)
         settled = copy(self)  # one engine for all groups of nodes that the memory allows
         settled.engine = self._planned(graph, nodes).plan.engine
-        return settled._rows(graph, nodes)
+        rows = settled._rows(graph, nodes)
+        self.phases_ = settled.phases_
+        return rows
 
     def _represent(self, graph: Graph, nodes: IntArray) -> FloatArray:
         return self._rows_by(graph, nodes, {"engine": self._engine})

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from nodewise._typing import AnyArray, BoolArray, FloatArray, IntArray
-from nodewise.checks import check_number
+from nodewise.checks import SEEDS, check_number
 from nodewise.diffusion.diffuse import diffuse
 from nodewise.diffusion.ghd import ghd
 from nodewise.errors import InputError, warn
@@ -53,6 +53,7 @@ OPEN_HEADS = 3  # networks that are averaged where nothing is said about them, a
 SURE_TO_WARN = 2.0  # standard errors by which a network without the graph has to be better
 MOST_DRAWN = 1 << 13  # training and unlabelled nodes beyond which the recipe leaves draws out
 DRAWS, DRAW_EPSILON = 6, 0.05  # of walks that consistency compares
+FLAGS = ("hop_attention", "raw_features", "label_reuse", "class_shares", "correct_and_smooth")
 ATTENTION_HOPS = 8  # that attention chooses among, at most
 ATTENTION_WIDTH = 1 << 13  # numbers in a bank's row beyond which the recipe leaves attention out
 
@@ -131,11 +132,16 @@ class NIGCN(DiffusedClassifier):
             if (isinstance(value, str) and value != AUTO) or not isinstance(value, Real | str | np.bool_):
                 kind = "True or False" if name == "bias" else "a number"
                 raise InputError(f"{name}={value!r}: expected {kind}, or {AUTO!r}")
-        if self.recipe not in RECIPES:
+        if self.recipe not in tuple(RECIPES):
             raise InputError(f"recipe={self.recipe!r}: expected one of {', '.join(map(repr, RECIPES))}")
         super().check_params()
         if self.class_weight not in (None, "balanced"):
             raise InputError(f"class_weight={self.class_weight!r}: expected 'balanced' or None")
+        for name in FLAGS:
+            if not isinstance(getattr(self, name), bool | np.bool_ | None):
+                raise InputError(
+                    f"{name}={getattr(self, name)!r}: expected True or False, or None for what recipe says"
+                )
         check_number("consistency", self._part("consistency"), "a number of at least 0", 0)
         check_whole("self_training", self._part("self_training"), 0)
         check_whole("unlabelled", self.unlabelled, 0)
@@ -353,13 +359,17 @@ class NIGCN(DiffusedClassifier):
         most = min(count, self.unlabelled + sum(n.size for n in nodes))  # enough are left without the known ones
         places = np.random.default_rng(self.seed).choice(count, most, replace=False)
         some = places if inside is None else inside[places]
-        return some[~np.isin(some, np.concatenate(nodes))][: self.unlabelled]
+        free = some[~np.isin(some, np.concatenate(nodes))][: self.unlabelled]
+        asked = [name for name in ("consistency", "self_training") if getattr(self, name)]
+        if asked and not free.size:
+            warn(f"{' and '.join(asked)}: there are no unlabelled nodes to learn from, so there is nothing to do")
+        return free
 
     def _draws(self, graph: Graph, nodes: IntArray) -> list[FloatArray]:
         if not self._wants_draws(nodes.size):
             return []
         how = {"engine": "walks", "mass": "walks", "epsilon": DRAW_EPSILON, "first_k": False}
-        seeds = (self.seed + 1 + draw for draw in range(DRAWS))
+        seeds = ((self.seed + 1 + draw) % SEEDS for draw in range(DRAWS))
         return [self.finish_rows(self._rows_by(graph, nodes, {**how, "seed": seed})) for seed in seeds]
 
     def _wants_draws(self, rows: int) -> bool:

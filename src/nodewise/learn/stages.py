@@ -152,12 +152,13 @@ class Lesson:
     def teach_itself(self, rows: torch.Tensor, most: int, certain: bool, shares: Sequence[Shares] = (None,)) -> None:
         """Self-training in at most so many stages, until one is clearly worse.
 
-        ``shares`` of the classes, None where they are not minded: the first that are not clearly worse are used.
+        ``shares`` of the classes, None where they are not minded: the first that are not clearly worse are used, and
+        if it is ``certain`` that there is to be self-training, the last in any case.
         """
         left = list(shares)
         for number in range(most):
-            stage = Stage(f"self-training {number + 1}", certain, heirs=True)
-            while left and self._taught(stage, rows, left[0]) is Verdict.WORSE:
+            name = f"self-training {number + 1}"
+            while left and self._taught(Stage(name, certain and len(left) == 1, True), rows, left[0]) is Verdict.WORSE:
                 left.pop(0)
             if not left:
                 break

@@ -71,7 +71,7 @@ def tune(
     started = time.time()
     optuna = _optuna()
     check_whole("trials", trials)
-    checked_seed(seed)
+    seed = checked_seed(seed)
     thread_count(threads)
     memory_budget(memory)
     if timeout is not None and not timeout > 0:
