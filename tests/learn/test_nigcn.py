@@ -463,3 +463,13 @@ def test_rows_alone_tell_what_took_how_long(graph):
     model = NIGCN(**FIXED)
     model.represent(graph, [0, 1])
     assert model.phases_
+
+
+def test_rows_of_no_nodes_are_an_empty_table(graph):
+    assert NIGCN(**FIXED).represent(graph, []).shape == (0, graph.num_features)
+
+
+def test_rows_made_in_blocks_of_columns_need_no_fit(graph):
+    tight = NIGCN(**FIXED, memory=60_000)
+    assert tight.cheapest_engine(graph) == "exact"
+    assert np.array_equal(tight.represent(graph), NIGCN(**FIXED, engine="exact").represent(graph))

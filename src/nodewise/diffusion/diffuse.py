@@ -40,7 +40,7 @@ from nodewise.parallel import thread_count
 
 ENGINES = get_args(Engine)
 NO_LIMIT = np.iinfo(np.int64).max
-LEAST_WEIGHT = 1e-18  # of all hops that nodes go: with less, sums of features leave the range of float32
+LEAST_WEIGHT = 1e-18  # of all hops that nodes go: with less, the squares that make a row's length are 0 in float32
 
 
 @dataclass(frozen=True)

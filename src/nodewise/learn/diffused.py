@@ -116,7 +116,7 @@ class DiffusedClassifier(DecoupledClassifier):
         settled = copy(self)  # one engine for all groups of nodes that the memory allows
         settled.engine = self._planned(graph, nodes).plan.engine
         rows = settled._rows(graph, nodes)
-        self.phases_ = settled.phases_
+        self.phases_ = getattr(settled, "phases_", {})  # of no nodes, or of blocks of columns, nothing is told
         return rows
 
     def _represent(self, graph: Graph, nodes: IntArray) -> FloatArray:
