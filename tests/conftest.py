@@ -21,13 +21,6 @@ settings.register_profile(
 settings.load_profile("nodewise")
 
 
-@pytest.fixture(autouse=True)
-def short_search(request, monkeypatch):
-    """Few steps to omega and rho, but where they are what is tested: every default model takes them."""
-    if "test_self_tuning" not in request.node.nodeid:
-        monkeypatch.setattr("nodewise.learn.hop_weights.STEPS", 60)
-
-
 @pytest.fixture
 def star():
     return Graph.from_edges(np.array([[0, 0, 0, 0], [1, 2, 3, 4]]))

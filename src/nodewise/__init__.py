@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from nodewise.diffusion.length import diffusion_lengths, tau_distance
     from nodewise.graph import Graph
     from nodewise.ingest import import_graph, import_store
-    from nodewise.learn.nigcn import NIGCN
+    from nodewise.learn.bound import BoundClassifier
+    from nodewise.learn.nigcn import NIGCN, DiffusionConfig
     from nodewise.learn.presets import find_preset, presets
     from nodewise.store import open_store, write_store
 
@@ -35,14 +36,18 @@ _HOME = {
     "diffusion_lengths": "nodewise.diffusion",
     "ghd": "nodewise.diffusion",
     "tau_distance": "nodewise.diffusion",
+    "BoundClassifier": "nodewise.learn.bound",
     "NIGCN": "nodewise.learn",
+    "DiffusionConfig": "nodewise.learn",
     "find_preset": "nodewise.learn.presets",
     "presets": "nodewise.learn",
 }
 
 __all__ = [
     "NIGCN",
+    "BoundClassifier",
     "Diffusion",
+    "DiffusionConfig",
     "Graph",
     "InputError",
     "NodewiseError",

@@ -183,6 +183,10 @@ class Graph:
             changed.know(**{name: self.__dict__[name] for name in ADJACENCY_FACTS if name in self.__dict__})
         return changed
 
+    def __deepcopy__(self, memo: Any) -> Graph:
+        """Itself: a graph does not change, and scikit-learn's ``clone`` copies what it does not know."""
+        return self
+
     def know(self, **facts: Any) -> None:
         """Keep what is known of the adjacency already, so that it is not computed on first use."""
         self.__dict__.update(facts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -10,44 +11,81 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nodewise._typing import AnyArray, FloatArray, IntArray
+from nodewise._typing import AnyArray, BoolArray, FloatArray, IntArray
 from nodewise.atomic import new_file
+from nodewise.checks import check_number
 from nodewise.errors import InputError
 from nodewise.graph import Graph
-from nodewise.learn.decoupled import DecoupledClassifier
+from nodewise.learn.calibrate import sets_of
+from nodewise.learn.nigcn import NIGCN
 from nodewise.store import Names
 
 FORMATS: Mapping[str, tuple[str, ...]] = {"predict": (".parquet", ".csv"), "embed": (".parquet",)}
 
 
-def predicted(model: DecoupledClassifier, graph: Graph, nodes: IntArray, rows: FloatArray) -> pa.Table:
+def predicted(
+    model: NIGCN,
+    graph: Graph,
+    nodes: IntArray,
+    rows: FloatArray,
+    coverage: float | None = None,
+    min_confidence: float | None = None,
+) -> pa.Table:
     """What the model makes of the rows of ``nodes``: columns ``node``, ``label``, ``probability``.
 
-    Where nodes have several labels, a row for each one predicted.
+    One row per node; where nodes have several labels, one per label. ``coverage``: one row for each class in the node's
+    conformal set, the most probable first. ``min_confidence``: the label of a node whose largest probability is lower
+    is null; where nodes have several labels, those that are less probable are left out.
     """
-    proba = model.proba_of_rows(rows)
-    if model.multilabel_:
-        places, columns = np.nonzero(proba > 0.5)
-    else:
-        places, columns = np.arange(nodes.size), proba.argmax(1)
+    proba, least = model.proba_of_rows(rows), np.float32(min_confidence or 0)
+    places, columns = _chosen(model, proba, coverage, least)
+    chance = proba[places, columns].astype(np.float32)
     return pa.table(
         {
             "node": _node_column(graph, nodes[places]),
-            "label": _label_column(model, columns),
-            "probability": proba[places, columns].astype(np.float32),
+            "label": _label_column(model, columns, chance >= least),
+            "probability": chance,
         }
     )
 
 
+def _chosen(model: NIGCN, proba: FloatArray, coverage: float | None, least: np.float32) -> tuple[IntArray, IntArray]:
+    """Which node gets which label: places of both, nodes in order; of several labels, those at least so probable."""
+    if coverage is not None:
+        places, columns = np.nonzero(sets_of(proba, model.set_threshold(coverage)))
+        order = np.lexsort((-proba[places, columns], places))
+        return places[order], columns[order]
+    if model.multilabel_:
+        places, columns = np.nonzero((model.labels_of_proba(proba) == 1) & (proba >= least))
+        return places, columns
+    return np.arange(proba.shape[0]), proba.argmax(1)
+
+
+def check_choice(kind: str, coverage: float | None, min_confidence: float | None) -> None:
+    """Raise unless these two, of which at most one is given, can say which labels nodes get."""
+    given = [name for name, value in (("coverage", coverage), ("min_confidence", min_confidence)) if value is not None]
+    if given and kind != "predict":
+        raise InputError(f"{given[0]}: {kind} writes no labels; leave it out, or predict")
+    if len(given) == 2:
+        raise InputError(
+            "coverage and min_confidence exclude each other: one gives every node a set of labels, the other gives "
+            "unsure nodes none; pass one of them"
+        )
+    if coverage is not None:
+        check_number("coverage", coverage, "a number above 0 and below 1", 0, 1, strictly=True)
+    if min_confidence is not None:
+        check_number("min_confidence", min_confidence, "a number from 0 to 1", 0, math.nextafter(1, 2))
+
+
 def represented(graph: Graph, nodes: IntArray, rows: FloatArray) -> pa.Table:
-    """Columns ``node`` and ``representation``, a list of numbers a node."""
+    """Columns ``node`` and ``representation``, a list of numbers per node."""
     numbers = pa.array(np.ascontiguousarray(rows, np.float32).reshape(-1))
     lists = pa.FixedSizeListArray.from_arrays(numbers, rows.shape[1])
     return pa.table({"node": _node_column(graph, nodes), "representation": lists})
 
 
 def read_nodes(nodes: str, graph: Graph) -> IntArray | None:
-    """The nodes that a text file lists, one a line: names where the graph has names, else ids. None for ``"all"``."""
+    """The nodes that a text file lists, one per line: names where the graph has names, else ids. None for ``"all"``."""
     if nodes == "all":
         return None
     try:
@@ -127,8 +165,7 @@ def _node_column(graph: Graph, nodes: IntArray) -> AnyArray | pa.Array:
     return Names.of(graph.node_names).take(nodes)
 
 
-def _label_column(model: DecoupledClassifier, columns: IntArray) -> AnyArray | pa.Array:
-    labels = model.classes_[columns]
-    if model.label_names_ is None:
-        return np.asarray(labels)
-    return pa.array(model.label_names_, pa.string()).take(pa.array(labels))
+def _label_column(model: NIGCN, columns: IntArray, known: BoolArray) -> pa.Array:
+    """Labels, by name where there are names; null where not ``known``."""
+    labels = pa.array(model.classes_[columns], mask=~known)
+    return labels if model.label_names_ is None else pa.array(model.label_names_, pa.string()).take(labels)

@@ -16,6 +16,7 @@ from nodewise.errors import InputError
 from nodewise.graph import Graph
 
 PARTS = ("train", "val", "test")
+MOST_HELD_OUT = 10_000  # nodes to validate, and to test, of a user's own graph
 
 
 class Split(NamedTuple):
@@ -51,22 +52,36 @@ def random_splits(
     return [_draw(pools, labelled, val, test, np.random.default_rng([seed, i])) for i in range(count)]
 
 
-def share_splits(labels: AnyArray, count: int, seed: int = 0) -> list[Split]:
-    """``count`` splits of all nodes with a known label: 60% train, 20% validate, 20% test, at random.
+def held_out_splits(labels: AnyArray, count: int, seed: int = 0) -> list[Split]:
+    """``count`` splits of all nodes with a known label: of each class about a fifth to validate, a fifth to test.
 
-    For graphs with too few labels for the paper's protocol.
+    At most :data:`MOST_HELD_OUT` each. A class of one node trains, one of two trains and tests, and so on in turn, so
+    that classes of any size work; where all are so small that no part is left to validate or test, that part is empty.
+    Where a node has several labels, nodes are drawn whatever their labels.
 
     >>> import numpy as np
-    >>> [part.size for part in share_splits(np.arange(100) % 2, count=1)[0]]
+    >>> [part.size for part in held_out_splits(np.arange(100) % 2, count=1)[0]]
     [60, 20, 20]
+    >>> [part.size for part in held_out_splits(np.array([0, 1, 1, -1]), count=1)[0]]
+    [2, 0, 1]
     """
     _check_counts(count=count, seed=seed)
     known = np.flatnonzero(labels.any(axis=1) if labels.ndim == 2 else labels != UNKNOWN)
-    if known.size < 3:
-        raise InputError(f"labels: {known.size} nodes have a known label; expected at least 3, one for each part")
-    tail = max(1, known.size // 5)
-    shuffled = [np.random.default_rng([seed, i]).permutation(known) for i in range(count)]
-    return [Split(*(np.sort(part) for part in np.split(nodes, (-2 * tail, -tail)))) for nodes in shuffled]
+    if known.size == 0:
+        raise InputError("labels: none is known; expected some nodes with a label to learn from")
+    return [_held_out(labels, known, np.random.default_rng([seed, i])) for i in range(count)]
+
+
+def _held_out(labels: AnyArray, known: IntArray, random: np.random.Generator) -> Split:
+    nodes = random.permutation(known)
+    classes = np.zeros(nodes.size, np.int64) if labels.ndim == 2 else labels[nodes]
+    nodes = nodes[np.argsort(classes, kind="stable")]
+    classes = np.sort(classes)
+    turn = np.array([0, 2, 0, 1, 0])[(np.arange(nodes.size) - np.searchsorted(classes, classes)) % 5]
+    train, val, test = (random.permutation(nodes[turn == part]) for part in range(3))
+    spare = [part[MOST_HELD_OUT:] for part in (val, test)]
+    train, val, test = np.concatenate([train, *spare]), val[:MOST_HELD_OUT], test[:MOST_HELD_OUT]
+    return Split(np.sort(train), np.sort(val), np.sort(test))
 
 
 def _training_pools(labels: AnyArray, per_class: int) -> list[tuple[IntArray, int]]:

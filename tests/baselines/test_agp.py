@@ -15,6 +15,10 @@ def graph():
     return synthetic.dcsbm(150, avg_degree=6, classes=2, features=6, seed=4)
 
 
+def all_rows(model, graph):
+    return model.rows(graph, np.arange(graph.num_nodes))
+
+
 def exact_sum(graph, model, features=None):
     weights = np.ones(graph.indices.size) if graph.edge_weight is None else graph.edge_weight
     adjacency = sp.csr_matrix((weights, graph.indices, graph.indptr), shape=[graph.num_nodes] * 2).toarray()
@@ -39,7 +43,7 @@ def test_weights_are_those_of_pagerank_and_of_the_heat_kernel():
 @pytest.mark.parametrize("shape", [{}, {"a": 0.0, "b": 1.0}, {"a": 1.0, "b": 0.0}, {"weights": "heat", "t": 4.0}])
 def test_pushes_alone_are_exact(graph, shape):
     model = AGP(epsilon=1e-12, **shape)
-    assert np.allclose(model.represent(graph), exact_sum(graph, model), atol=1e-4)
+    assert np.allclose(all_rows(model, graph), exact_sum(graph, model), atol=1e-4)
 
 
 @pytest.mark.parametrize("shape", [{}, {"a": 0.8, "b": 0.2, "weights": "heat"}])
@@ -47,7 +51,7 @@ def test_pushes_alone_are_exact(graph, shape):
 def test_it_is_right_in_the_mean_and_varies_no_more_than_its_bound(graph, shape, epsilon):
     """The mean over seeds is within six standard errors everywhere: a false alarm in fewer than 1e-5 of runs."""
     models = [AGP(epsilon=epsilon, hops=10, seed=seed, **shape) for seed in range(300)]
-    found = np.stack([model.represent(graph) for model in models])
+    found = np.stack([all_rows(model, graph) for model in models])
     spread = found.std(0) / np.sqrt(len(models))
     assert spread.max() > 1e-4  # something is drawn
     assert (np.abs(found.mean(0) - exact_sum(graph, models[0])) <= 6 * spread + 1e-4).all()
@@ -61,7 +65,7 @@ def test_neighbours_are_drawn_apart_from_each_other(graph):
     leaves = np.arange(1, 101)
     star = Graph.from_edges(np.stack([np.zeros(100, int), leaves]), 101, np.eye(101, 1, dtype=np.float32))
     model = AGP(a=0.0, b=1.0, hops=1, alpha=0.5, epsilon=0.02)  # of 1/2, each of 101 gets 1/202, or 0.02 in 1 of 4
-    counts = [int((model.set_params(seed=s).represent(star)[1:] > 0).sum()) for s in range(400)]
+    counts = [int((all_rows(model.set_params(seed=s), star)[1:] > 0).sum()) for s in range(400)]
     expected, deviation = 100 * 0.5 / 101 / 0.02, math.sqrt(100 * 0.2475 * 0.7525)
     assert abs(np.mean(counts) - expected) < 6 * deviation / math.sqrt(400)
     assert 0.7 < np.std(counts) / deviation < 1.3  # of 400 draws: ten standard errors
@@ -71,18 +75,18 @@ def test_weighted_edges_count():
     matrix = sp.random(40, 40, 0.15, random_state=1)
     features = np.random.default_rng(0).standard_normal((40, 3)).astype(np.float32)
     weighted = Graph.from_scipy(matrix + matrix.T, features)
-    found = np.stack([AGP(epsilon=5e-3, seed=seed).represent(weighted) for seed in range(200)])
+    found = np.stack([all_rows(AGP(epsilon=5e-3, seed=seed), weighted) for seed in range(200)])
     error = np.abs(found.mean(0) - exact_sum(weighted, AGP()))
     assert (error <= 6 * found.std(0) / np.sqrt(200) + 1e-4).all()
 
 
 def test_a_row_depends_on_nothing_else_that_is_asked(graph):
     model = AGP(threads=1)
-    rows = model.represent(graph)
-    assert np.array_equal(model.represent(graph, [9, 4, 9]), rows[[9, 4, 9]])
-    assert np.array_equal(AGP(threads=2, memory=20_000).represent(graph), rows)
+    rows = all_rows(model, graph)
+    assert np.array_equal(model.rows(graph, np.array([9, 4, 9])), rows[[9, 4, 9]])
+    assert np.array_equal(all_rows(AGP(threads=2, memory=20_000), graph), rows)
     sparse = graph.replace(features=sp.csr_matrix(graph.features))
-    assert np.array_equal(model.represent(sparse), rows)
+    assert np.array_equal(all_rows(model, sparse), rows)
 
 
 WRONG = [{"alpha": 0.0}, {"a": 2.0}, {"epsilon": 0.0}, {"hops": -1}, {"t": 0.0}, {"weights": "katz"}]

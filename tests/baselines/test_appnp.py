@@ -77,7 +77,7 @@ def test_only_the_first_layer_is_held_back(graph):
     free, held = (APPNP(weight_decay=w, epochs=100, dropout=0.0).fit(graph, train) for w in (0.0, 1.0))
     sizes = [[float(p.detach().norm()) for p in m.networks_.parameters()] for m in (free, held)]
     assert sizes[1][0] < 0.5 * sizes[0][0]
-    assert APPNP(weight_decay=1.0)._recipe(0).weight_decay == 0
+    assert APPNP(weight_decay=1.0)._config().weight_decay == 0
 
 
 @pytest.mark.parametrize("wrong", [{"alpha": 0.0}, {"hops": -1}])

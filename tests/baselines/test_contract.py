@@ -106,8 +106,9 @@ def test_bad_input_is_refused_by_name(name, graph):
         cls().fit(graph, TRAIN, TRAIN)
     with pytest.raises(InputError, match="dropout"):
         cls(dropout=1.5).fit(graph, TRAIN, VAL)
-    with pytest.raises(InputError, match="no features"):
-        cls().fit(graph.replace(features=None), TRAIN, VAL)
+    if name != "NIGCN":  # which gives nodes without features random vectors
+        with pytest.raises(InputError, match="no features"):
+            cls().fit(graph.replace(features=None), TRAIN, VAL)
 
 
 def test_presets_are_parameters_of_the_method(name):

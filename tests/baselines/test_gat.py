@@ -35,7 +35,7 @@ def test_scores_are_those_of_dense_attention(weighted):
     graph = small_graph(weighted)
     model = GAT(epochs=3, heads=3, out_heads=2, hidden=4).fit(graph, np.arange(10))
     nodes = np.array([5, 19, 0])
-    network = model.networks_[0]
+    network = model.networks_
     out = model._out(network, model._view(graph, nodes), nodes).detach().numpy()
     adjacency = graph.to_scipy().toarray()
     maps = [m.weight.detach().numpy() for m in network.maps]
@@ -53,8 +53,8 @@ def test_attention_sums_to_one():
     model = GAT(epochs=2).fit(graph, np.arange(10))
     nodes = np.arange(graph.num_nodes)
     view = model._view(graph, nodes)
-    edges, layer = view.edges(nodes)[0], model.networks_[0].layers[0]
-    mapped = model.networks_[0].maps[0](view.layers(nodes).inputs)
+    edges, layer = view.edges(nodes)[0], model.networks_.layers[0]
+    mapped = model.networks_.maps[0](view.layers(nodes).inputs)
     _, (_, attention) = layer((mapped, mapped[edges.own]), edges.index, return_attention_weights=True)
     sums = torch.zeros(graph.num_nodes, 8).index_add(0, edges.index[1], attention)
     assert torch.allclose(sums, torch.ones_like(sums), atol=1e-5)

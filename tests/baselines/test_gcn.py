@@ -38,10 +38,10 @@ def test_scores_are_those_of_the_formula(weighted, sparse, layers):
     graph = small_graph(weighted, sparse)
     model = fitted(graph, layers=layers)
     nodes = np.array([3, 29, 3, 11])
-    out = model._out(model.networks_[0], model._view(graph, nodes), nodes).detach().numpy()
+    out = model._out(model.networks_, model._view(graph, nodes), nodes).detach().numpy()
     expected = graph.features.toarray() if sparse else graph.features
     S = dense_adjacency(graph)
-    for i, layer in enumerate(model.networks_[0].layers):
+    for i, layer in enumerate(model.networks_.layers):
         weight = layer.lin.weight.detach().numpy()
         weight = weight if i == 0 else weight.T
         assert weight.any()
@@ -53,7 +53,7 @@ def test_gradients_are_those_of_the_formula():
     """Full batch: leaving out nodes that no answer needs changes no gradient."""
     graph = small_graph(weighted=True)
     model = fitted(graph, dropout=0.0)
-    network, nodes = model.networks_[0], np.arange(4)
+    network, nodes = model.networks_, np.arange(4)
     first, last = network.layers
     weights = [first.lin.weight, last.lin.weight, first.bias, last.bias]
     network.zero_grad()  # what the last step left
@@ -68,7 +68,7 @@ def test_gradients_are_those_of_the_formula():
 def test_the_layers_are_those_of_pytorch_geometric():
     from torch_geometric.nn import GCNConv
 
-    assert all(type(layer) is GCNConv for layer in fitted(small_graph(False)).networks_[0].layers)
+    assert all(type(layer) is GCNConv for layer in fitted(small_graph(False)).networks_.layers)
 
 
 @pytest.mark.parametrize("name", ["GCN", "GAT", "GDC", "FastGCN"])

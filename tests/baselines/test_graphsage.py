@@ -67,7 +67,7 @@ def dense_scores(graph, network):
 def test_enough_neighbours_give_the_dense_means(weighted):
     graph = small_graph(weighted)
     model = GraphSAGE(epochs=3, hidden=8, fanout=100, further=100).fit(graph, np.arange(20))
-    nodes, network = np.array([4, 29, 0]), model.networks_[0]
+    nodes, network = np.array([4, 29, 0]), model.networks_
     expected = dense_scores(graph, network)[nodes]
     view = model._view(graph, nodes)
     assert np.allclose(model._out(network, view, nodes).detach().numpy(), expected, atol=1e-4)

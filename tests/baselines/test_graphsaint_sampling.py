@@ -107,8 +107,8 @@ def test_only_training_nodes_count_and_a_subgraph_without_them_is_left_out():
     graph = synthetic.dcsbm(300, avg_degree=6, classes=2, features=4, seed=3)
     model = GraphSAINT(roots=2, length=1, epochs=2).fit(graph, range(10))
     view = model._view(graph, np.arange(10))
-    labels = model._encoded(graph.labels[:10])
-    losses = list(model._losses(model.networks_[0], view, np.arange(10), labels, np.random.default_rng(0)))
+    labels = model._classes.encoded(graph.labels[:10])
+    losses = list(model._losses(model.networks_, view, np.arange(10), labels, np.random.default_rng(0)))
     assert 0 < len(losses) < 75  # of 300 nodes in subgraphs of 4
 
 

@@ -46,7 +46,7 @@ def test_hops_and_rows_are_those_of_brute_force(graph, norm, kind):
             task = Task(given, nodes, nodes, np.ones(13), threads, 1 << 30, scales)
             assert np.array_equal(smoothing_hops(task, given.features, epsilon), hops[nodes])
         model = NDLS(epsilon=epsilon, hops=12, feature_norm=norm)
-        assert np.allclose(model.represent(given, nodes), rows[nodes], atol=1e-5)
+        assert np.allclose(model.rows(given, nodes), rows[nodes], atol=1e-5)
     assert len(set(brute_force(graph, features, 0.3 * distance, 12)[0])) > 2  # nodes differ in what they take
 
 

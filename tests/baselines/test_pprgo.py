@@ -76,7 +76,7 @@ def test_scores_are_weighted_sums_of_the_networks_answers_for_single_nodes():
     graph = synthetic.dcsbm(200, avg_degree=8, classes=3, features=6, seed=2)
     model = PPRGo(epochs=3, top_k=9).fit(graph, range(30))
     asked = np.array([150, 3, 150, 77])
-    first, last = (p.detach().numpy() for p in model.networks_[0].parameters())
+    first, last = (p.detach().numpy() for p in model.networks_.parameters())
     alone = np.maximum(graph.features @ first, 0) @ last.T
     found = pagerank(graph, asked, model.alpha, model.epsilon, 9, 1)
     weights = dense(Neighbourhoods(found.nodes, symmetric(graph, found)), 200)

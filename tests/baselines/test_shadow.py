@@ -92,7 +92,7 @@ def test_an_answer_is_that_of_a_dense_gcn_on_the_nodes_own_subgraph(readout, lay
     graph = synthetic.dcsbm(120, avg_degree=6, classes=3, features=5, seed=8)
     model = ShaDowGCN(layers=layers, hidden=7, readout=readout, budget=10, epochs=2).fit(graph, range(20))
     asked = np.array([110, 4, 110, 63])
-    network = model.networks_[0]
+    network = model.networks_
     own = {name: value.numpy() for name, value in network.state_dict().items()}
     adjacency = graph.to_scipy().toarray()
     for node, got in zip(asked, model.predict_proba(graph, asked), strict=True):

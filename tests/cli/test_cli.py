@@ -13,7 +13,8 @@ import pytest
 
 from nodewise import NIGCN, open_store, synthetic, write_store
 
-QUICK = ["--epochs", "20", "--epsilon", "0.1", "--per-class", "5", "--val", "30", "--test", "50"]
+OWN = ["--epochs", "20", "--epsilon", "0.1"]
+QUICK = [*OWN, "--per-class", "5", "--val", "30", "--test", "50"]
 
 
 @pytest.fixture
@@ -76,8 +77,12 @@ def test_train_json_has_the_documented_shape(run, store, tmp_path):
     result = json.loads(out)
     assert code == 0
     assert {"dataset", "engine", "splits", "test_f1_mean", "test_f1_std", "params", "versions"} <= set(result)
-    scores, seconds = {"val_f1", "test_f1", "test_macro_f1"}, {"preparation_seconds", "train_seconds"}
-    assert [set(s) for s in result["splits"]] == [{"split", *scores, *seconds, "epochs", "found", "kept"}] * 2
+    scores = {"val_f1", "test_f1", "test_macro_f1", "test_log_loss", "test_calibration_error"}
+    seconds = {"preparation_seconds", "train_seconds", "seconds"}
+    facts = {"split", "sizes", "epochs", "auto_params", "members"}
+    assert [set(s) for s in result["splits"]] == [scores | seconds | facts] * 2
+    assert np.sum(result["confusion"]) == sum(s["sizes"]["test"] for s in result["splits"])
+    assert sum(c["support"] for c in result["classes"]) == np.sum(result["confusion"])
     assert result["test_f1_mean"] == pytest.approx(np.mean([s["test_f1"] for s in result["splits"]]))
     assert result["params"]["epsilon"] == 0.1
     assert result["params"]["seed"] == 3
@@ -272,11 +277,11 @@ def test_an_unexpected_error_is_one_line_and_exit_code_1(run, store, monkeypatch
     assert "the roof fell in" in one_line(err)
 
 
-def test_too_few_labels_for_the_papers_protocol_are_shared_out(run, store, tmp_path):
-    code, out, err = run("train", store, "-o", tmp_path / "m", "--epochs", "30")
+def test_the_split_of_ones_own_graph_is_told_with_its_sizes(run, store, tmp_path):
+    code, out, _ = run("train", store, "-o", tmp_path / "m", *OWN)
     assert code == 0
-    assert "60% / 20% / 20%" in err
-    assert "test micro-F1" in out
+    assert re.search(r"drawn by class with seed 0, \d+ nodes to train, \d+ to validate, \d+ to test", out)
+    assert re.search(r"test micro-F1 [\d.]+% \(\d+ test nodes; 95% interval [\d.]+ to [\d.]+\)", out)
 
 
 def test_training_on_everything_leaves_no_score(run, store, tmp_path):
@@ -319,11 +324,10 @@ def test_options_that_would_have_no_effect_are_refused(run, store, tmp_path, opt
     [
         ('{"omega": -1}', "omega=-1: expected a number above 0"),
         ('{"row_norm": "l7"}', "row_norm='l7'"),
-        ('{"bias": "yes"}', "bias='yes': expected True or False"),
-        ('{"layers": true}', "layers=True: expected a whole number"),
-        ('{"class_shares": "no"}', "class_shares='no': expected True or False"),
-        ('{"first_k": "no"}', "first_k='no': expected True or False"),
-        ('{"recipe": []}', "recipe=[]: expected one of"),
+        ('{"teach": "yes"}', "teach='yes': expected True or False"),
+        ('{"layers": true}', "layers=True: expected a number, or 'auto'"),
+        ('{"diffusion": {"first_k": "no"}}', "first_k='no': expected True or False"),
+        ('{"recipe": []}', "'recipe' is no parameter of NIGCN"),
     ],
 )
 def test_a_preset_with_a_value_that_cannot_be_is_named(run, store, tmp_path, params, message):
@@ -341,20 +345,40 @@ def test_a_place_that_cannot_be_written_is_told_of_before_training(run, store, t
     assert "cannot be written in" in err
 
 
-def test_train_says_what_was_not_found_on_validation_nodes(run, store, tmp_path):
+def test_train_says_what_it_found_and_by_what(run, store, tmp_path):
+    code, out, _ = run("train", store, "-o", tmp_path / "m", "--epochs", "5", "--omega", "auto", "--rho", "0.5")
+    assert code == 0
+    assert re.search(r"found on validation nodes: omega [\d.]+, epsilon 0\.01, feature_norm \w+, hops \d+, engine", out)
+    assert "rho" not in out.split("found on")[1].splitlines()[0]
     code, out, _ = run("train", store, "-o", tmp_path / "m", "--epochs", "5", "--val", "0", "--test", "20")
     assert code == 0
-    held_back = "found on training nodes held back, 5 times"
-    assert re.search(held_back + r": omega [\d.]+, rho [\d.]+, tau [\d.]+, hops \d+\n", out)
-    assert re.search(r"taken without validation nodes: epsilon 0\.01, layers 2, weight_decay 0\.003, bias yes\n", out)
+    assert "found on training nodes, each left out in turn: omega" in out
 
 
-def test_train_says_what_it_found(run, store, tmp_path):
-    code, out, _ = run("train", store, "-o", tmp_path / "m", "--epochs", "20", "--omega", "auto", "--rho", "0.5")
+def test_ones_own_graph_is_learned_from_whole_after_an_honest_score(run, store, tmp_path):
+    """What is saved has learned from test labels too, and keeps what was said of them before."""
+    code, out, _ = run("train", store, "-o", tmp_path / "m", "--json", *OWN)
+    result = json.loads(out)
     assert code == 0
-    assert re.search(
-        r"found on validation nodes: omega [\d.]+, tau [\d.]+, .*layers \d, weight_decay [\d.]+, bias (yes|no)", out
-    )
+    assert result["refit"]
+    sizes = result["splits"][0]["sizes"]
+    assert sum(sizes.values()) == 300
+    model, graph = NIGCN.load(tmp_path / "m"), open_store(store)
+    tested = model.held_out_.nodes.size - sizes["val"]
+    assert tested == sizes["test"]
+    said = model.classes_[model.held_out_.proba[-tested:].argmax(1)]
+    truth = graph.labels[model.held_out_.nodes[-tested:]]
+    assert np.mean(said == truth) == pytest.approx(result["test_f1_mean"])
+    code, out, _ = run("train", store, "-o", tmp_path / "m", "--json", "--no-refit", *OWN)
+    assert not json.loads(out)["refit"]
+    assert NIGCN.load(tmp_path / "m").held_out_.nodes.size == sizes["val"]
+
+
+def test_stages_are_told_one_line_each_where_nobody_watches_a_bar(run, store, tmp_path):
+    _, _, err = run("train", store, "-o", tmp_path / "m", *OWN)
+    lines = err.splitlines()
+    assert re.match(r"train .*: about \d+ \w+ expected", lines[0])
+    assert lines[1:5] == ["search …", "rows …", "training …", "refit …"]
 
 
 @pytest.mark.parametrize(("option", "kind"), [("--omega", "number"), ("--layers", "whole number")])

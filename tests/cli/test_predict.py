@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from models import PLAIN
 from nodewise import NIGCN, open_store, synthetic, write_store
 
 
@@ -20,7 +21,9 @@ def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("predict")
     graph = synthetic.dcsbm(300, avg_degree=8, classes=3, features=8, signal=2.0, seed=0)
     write_store(graph, folder / "store")
-    NIGCN(epochs=10, epsilon=0.1, engine="walks").fit(graph, train=range(60)).save(folder / "model")
+    NIGCN(**PLAIN, engine="walks").fit(graph, train=range(60)).save(folder / "model")
+    unsure = NIGCN(**{**PLAIN, "weight_decay": "auto", "layers": 1, "epochs": 10}, engine="walks")
+    unsure.fit(graph, train=range(60), val=range(60, 200)).save(folder / "unsure")
     return folder
 
 
@@ -64,6 +67,46 @@ def test_embed_writes_what_the_network_sees(run, place, tmp_path):
     assert table["node"].to_pylist() == [5, 2, 5]
     expected = NIGCN.load(place / "model").represent(open_store(place / "store"), [5, 2, 5])
     assert np.array_equal(np.array(table["representation"].to_pylist(), np.float32), expected)
+
+
+def test_coverage_writes_sets_and_says_how_large_they_are(run, place, tmp_path):
+    """Without the size nobody would notice sets that hold all classes."""
+    code, _, err = run("predict", place / "unsure", place / "store", "-o", tmp_path / "out", "--coverage", 0.9)
+    assert code == 0
+    sets = NIGCN.load(place / "unsure").predict_set(open_store(place / "store"), coverage=0.9)
+    assert f"300 nodes, {sets.sum()} rows ({sets.sum() / 300:.2f} labels per node) written" in err
+    assert read(tmp_path / "out").num_rows == sets.sum()
+
+
+def test_min_confidence_leaves_labels_empty_and_counts_them(run, place, tmp_path):
+    """An empty cell, not a word, is what every reader of CSV takes as missing."""
+    proba = NIGCN.load(place / "unsure").predict_proba(open_store(place / "store")).max(1)
+    least = round(float(np.median(proba)), 3)
+    code, _, err = run(
+        "predict", place / "unsure", place / "store", "-o", tmp_path / "out.csv", "--min-confidence", least
+    )
+    lines = (tmp_path / "out.csv").read_text().splitlines()[1:]
+    empty = sum(line.split(",")[1] == "" for line in lines)
+    assert code == 0
+    assert f"300 nodes, 300 rows ({empty} without a label) written" in err
+    assert empty == (proba < least).sum()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--coverage", "0.9", "--min-confidence", "0.8"], "coverage and min_confidence exclude each other"),
+        (["--coverage", "90"], "coverage=90.0: expected a number above 0 and below 1"),
+        (["--min-confidence", "80"], "min_confidence=80.0: expected a number from 0 to 1"),
+    ],
+)
+def test_wrong_coverage_or_confidence_is_one_line_and_exit_code_2(run, place, tmp_path, options, message):
+    """People write 90 for 90%; a run that went on would write something else than they meant."""
+    code, _, err = run("predict", place / "unsure", place / "store", "-o", tmp_path / "out", *options)
+    assert code == 2
+    assert message in err
+    assert len(err.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
 
 
 def test_memory_is_an_amount(run, place, tmp_path):

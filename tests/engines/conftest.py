@@ -8,19 +8,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from models import PLAIN
 from nodewise import NIGCN, synthetic, write_store
 
 
 @pytest.fixture(scope="session")
 def place(tmp_path_factory):
-    """A store, and a model for each of two engines; nobody writes here."""
+    """A store, a model for each of two engines, and one that kept nodes aside for sets; nobody writes here."""
     folder = tmp_path_factory.mktemp("engines")
     graph = synthetic.dcsbm(600, avg_degree=8, classes=3, features=24, signal=2.0, seed=0)
     write_store(graph, folder / "store")
     for engine in ("walks", "exact"):
-        model = NIGCN(epochs=20, epsilon=0.1, engine=engine, feature_norm="l1", threads=2)
+        model = NIGCN(**PLAIN, engine=engine, threads=2)
         model.fit(graph, train=range(60), val=range(60, 120)).save(folder / engine)
-    return SimpleNamespace(store=str(folder / "store"), walks=folder / "walks", exact=folder / "exact")
+    unsure = NIGCN(**{**PLAIN, "weight_decay": "auto", "layers": 1, "epochs": 10}, engine="walks", threads=2)
+    unsure.fit(graph, train=range(60), val=range(60, 260)).save(folder / "unsure")
+    kinds = {kind: folder / kind for kind in ("walks", "exact", "unsure")}
+    return SimpleNamespace(store=str(folder / "store"), **kinds)
 
 
 @pytest.fixture

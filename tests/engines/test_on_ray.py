@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from models import PLAIN
 from nodewise import NIGCN, InputError, StoreError, open_store
 from nodewise.engines import row_maker, run, runner
 from nodewise.engines.on_ray import connected, scatter
@@ -71,16 +72,24 @@ def test_a_chunk_that_always_fails_is_named_and_the_others_are_kept(place, bits,
 @pytest.mark.parametrize("engine", ["walks", "exact"])
 def test_rows_for_training_are_those_made_here(place, engine):
     graph, nodes = open_store(place.store), np.random.default_rng(0).permutation(600)
-    model = NIGCN(epsilon=0.1, engine=engine, feature_norm="l1", threads=2)
+    maker = NIGCN(**PLAIN, engine=engine, threads=2).row_maker
     with row_maker(place.store) as make:
-        assert np.array_equal(make(model, graph, nodes), model.represent(graph, nodes))
-    assert model.threads == 2
+        assert np.array_equal(make(maker, graph, nodes), maker.rows(graph, nodes))
+
+
+def test_a_model_learns_the_same_from_rows_made_on_the_cluster(place):
+    """Different weights would mean that the cluster's rows went to the wrong nodes or used other parameters."""
+    graph = open_store(place.store)
+    here = NIGCN(**PLAIN, engine="walks").fit(graph, range(60), range(60, 120))
+    with row_maker(place.store) as make:
+        there = NIGCN(**PLAIN, engine="walks").fit(graph, range(60), range(60, 120), make_rows=make)
+    assert np.array_equal(here.predict_proba(graph), there.predict_proba(graph))
 
 
 def test_rows_of_another_graph_are_refused(place):
     graph = open_store(place.store)
     with row_maker(place.store) as make, pytest.raises(StoreError, match="not what the work began with"):
-        make(NIGCN(epsilon=0.1, engine="walks"), graph.subgraph(range(300)), np.arange(5))
+        make(NIGCN(**PLAIN, engine="walks").row_maker, graph.subgraph(range(300)), np.arange(5))
 
 
 def test_without_ray_the_error_says_what_to_install(place, tmp_path, monkeypatch):

@@ -15,10 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models import PLAIN
 from nodewise import NIGCN, InputError, StoreError, open_store, synthetic, write_store
 from nodewise.engines import opened, run, runner
 from nodewise.engines.job import Job
 from nodewise.engines.tasks import run_chunk
+from nodewise.predictions import predicted
 
 NODES = 600  # in the store
 
@@ -66,37 +68,16 @@ def test_columns_in_several_blocks_make_the_same_rows(place, bits, names, tmp_pa
     assert ".columns" not in names(tmp_path / "many")
 
 
-@pytest.mark.parametrize("engine", ["walks", "exact"])
-@pytest.mark.parametrize("part", ["hop_attention", "raw_features", "label_reuse", "correct_and_smooth", "all"])
-def test_rows_with_more_than_diffused_features_are_those_of_the_model(place, read, tmp_path, monkeypatch, engine, part):
-    graph = open_store(place.store)
-    every = ["hop_attention", "raw_features", "label_reuse", "correct_and_smooth"]
-    options = dict.fromkeys(every if part == "all" else [part], True)
-    fixed = {"omega": 1.0, "rho": 0.5, "tau": 1.0, "layers": 1, "weight_decay": 0.01, "bias": True}
-    model = NIGCN(epochs=5, epsilon=0.1, engine=engine, threads=1, **fixed, **options)
-    model.fit(graph, range(60), range(60, 120)).save(tmp_path / "model")
-    for name, piece_bytes in (("joined", runner.PIECE_BYTES), ("apart", 1)):
-        monkeypatch.setattr(runner, "PIECE_BYTES", piece_bytes)
-        run("embed", tmp_path / "model", place.store, tmp_path / name, chunk=250, threads=1)
-        run("predict", tmp_path / "model", place.store, tmp_path / f"{name}.parquet", chunk=250, threads=1)
-        assert np.array_equal(rows(read(tmp_path / name)), model.represent(graph))
-        said = pq.read_table(tmp_path / f"{name}.parquet")
-        np.testing.assert_allclose(said["probability"], model.predict_proba(graph).max(1), rtol=1e-5)
-    pieces = [Job.read(tmp_path / name).blocks for name in ("joined", "apart")]
-    expected = [1, len(model.layout_.spans)] if engine == "exact" else [0, 0]
-    assert [len(blocks or ()) for blocks in pieces] == expected
-
-
-def test_what_cannot_be_is_refused_before_anything_is_written(place, tmp_path):
-    graph = open_store(place.store)
-    fixed = {"omega": 1.0, "rho": 0.5, "tau": 1.0, "layers": 1, "weight_decay": 0.01, "bias": True}
-    NIGCN(epochs=2, epsilon=0.1, **fixed, label_reuse=True).fit(graph, range(60)).save(tmp_path / "model")
-    write_store(graph.subgraph(np.arange(300)), tmp_path / "other")
-    with pytest.raises(InputError, match="knows labels of single nodes of a graph with 600 nodes"):
-        run("predict", tmp_path / "model", str(tmp_path / "other"), tmp_path / "out")
+def test_what_cannot_be_is_refused_before_anything_is_written(place, names, tmp_path):
     with pytest.raises(InputError, match="engine='steam'"):
-        run("predict", tmp_path / "model", place.store, tmp_path / "out.csv", engine="steam")
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["model", "other"]
+        run("predict", place.walks, place.store, tmp_path / "out.csv", engine="steam")
+    assert names(tmp_path) == []
+
+
+def test_engine_auto_is_settled_once_for_all_nodes(place, tmp_path):
+    """A job whose engine stayed open could make some shards with one engine and some with another."""
+    run("predict", place.walks, place.store, tmp_path / "out", engine="auto", chunk=100)
+    assert Job.read(tmp_path / "out").engine in ("exact", "walks", "stratified")
 
 
 def test_the_number_of_threads_changes_no_bit(place, bits, tmp_path):
@@ -142,12 +123,12 @@ def test_names_and_several_labels(read, tmp_path):
         labels=several, node_names=[f"n{i}" for i in range(200)], label_names=["cat", "dog", "animal"]
     )
     write_store(named, tmp_path / "store")
-    model = NIGCN(epochs=100, weight_decay=0.0, epsilon=0.1, engine="walks").fit(named, train=range(60))
+    model = NIGCN(**{**PLAIN, "epochs": 100, "weight_decay": 0.0}, engine="walks").fit(named, train=range(60))
     model.save(tmp_path / "model")
     (tmp_path / "nodes.txt").write_text("n9\nn150\nn9\n")
     run("predict", tmp_path / "model", str(tmp_path / "store"), tmp_path / "all", chunk=64)
     run("predict", tmp_path / "model", str(tmp_path / "store"), tmp_path / "few", nodes=str(tmp_path / "nodes.txt"))
-    above = model.predict_proba(named) > 0.5
+    above = model.predict(named) == 1
     expected = [(f"n{i}", model.label_names_[j]) for i, j in np.argwhere(above)]
     found = read(tmp_path / "all")
     assert list(zip(found["node"].to_pylist(), found["label"].to_pylist(), strict=True)) == expected
@@ -185,6 +166,131 @@ def test_whatever_a_job_file_holds_it_is_the_job_or_an_error(data, tmp_path_fact
     except StoreError:
         return
     assert found.identity == job.identity
+
+
+# ---------------------------------------------------------------------- sets, and labels that are sure enough
+
+
+def test_with_coverage_a_node_has_a_row_for_each_class_of_its_set(place, read, tmp_path):
+    """Other sets than predict_set's would not hold the truth as often as promised."""
+    model, graph = NIGCN.load(place.unsure), open_store(place.store)
+    done = run("predict", place.unsure, place.store, tmp_path / "out", chunk=250, coverage=0.9)
+    found = list(zip(*(read(tmp_path / "out")[name].to_pylist() for name in ("node", "label")), strict=True))
+    sets = model.predict_set(graph, coverage=0.9)
+    assert set(found) == {(int(node), int(model.classes_[column])) for node, column in np.argwhere(sets)}
+    assert (done.nodes, done.rows) == (NODES, sets.sum()) == (NODES, len(found))
+    assert sets.sum() > NODES  # else the test shows nothing
+
+
+def test_a_set_begins_with_its_most_probable_class(place, read, tmp_path):
+    """A reader who takes the first row of each node must get what predict without coverage says."""
+    run("predict", place.unsure, place.store, tmp_path / "sets", coverage=0.95)
+    run("predict", place.unsure, place.store, tmp_path / "labels")
+    table = read(tmp_path / "sets")
+    nodes, chances = table["node"].to_numpy(), table["probability"].to_numpy()
+    assert np.all(np.diff(nodes) >= 0)
+    assert np.all(np.diff(chances)[np.diff(nodes) == 0] <= 0)
+    firsts = np.unique(nodes, return_index=True)[1]
+    assert table.take(firsts)["label"].equals(read(tmp_path / "labels")["label"])
+
+
+@pytest.mark.parametrize("suffix", ["", ".parquet", ".csv"])
+def test_below_the_least_confidence_a_node_has_no_label_and_keeps_its_probability(place, read, tmp_path, suffix):
+    """A label where there should be none would be trusted; a dropped row would hide that the node was asked about."""
+    plain = NIGCN.load(place.unsure).predict_proba(open_store(place.store))
+    least = float(np.median(plain.max(1)))
+    output = tmp_path / f"out{suffix}"
+    done = run("predict", place.unsure, place.store, output, chunk=250, min_confidence=least)
+    table = {"": read, ".parquet": pq.read_table, ".csv": pyarrow.csv.read_csv}[suffix](output)
+    sure = table["probability"].to_numpy() >= np.float32(least)
+    assert 0.3 < sure.mean() < 0.7
+    assert np.array_equal(table["node"], np.arange(NODES))
+    np.testing.assert_allclose(table["probability"], plain.max(1), rtol=1e-5)
+    assert np.array_equal(table["label"].is_valid(), sure)
+    assert np.array_equal(table["label"].drop_null(), plain.argmax(1)[sure])
+    assert (done.rows, done.unlabelled) == (NODES, (~sure).sum())
+
+
+def test_names_stay_and_unsure_labels_are_null(place):
+    """A name taken at the wrong place would be another class's."""
+    graph = open_store(place.store)
+    model = NIGCN(**PLAIN).fit(graph.replace(label_names=["cat", "dog", "bird"]), range(60))
+    nodes, rows = np.arange(100), model.represent(graph, np.arange(100))
+    proba = model.proba_of_rows(rows)
+    least = float(np.median(proba.max(1)))
+    labels = predicted(model, graph, nodes, rows, min_confidence=least)["label"].to_pylist()
+    sure = proba.max(1) >= np.float32(least)
+    named = [["cat", "dog", "bird"][place] for place in proba.argmax(1)]
+    assert labels == [name if known else None for name, known in zip(named, sure, strict=True)]
+    assert 0 < sum(sure) < 100
+
+
+def test_of_several_labels_those_below_the_least_confidence_are_left_out(tmp_path, read):
+    """With a threshold of its own the model gives labels below a half; only labels that are sure enough may stay."""
+    graph = synthetic.dcsbm(200, avg_degree=8, classes=3, features=6, signal=1.0, seed=1)
+    several = np.stack([graph.labels == c for c in range(3)], axis=1).astype(np.int8)
+    graph = graph.replace(labels=several)
+    write_store(graph, tmp_path / "store")
+    model = NIGCN(**PLAIN, engine="walks").fit(graph, range(60), range(60, 120))
+    model.save(tmp_path / "model")
+    proba, said = model.predict_proba(graph), model.predict(graph) == 1
+    least = float(np.quantile(proba[said], 0.6))
+    run("predict", tmp_path / "model", str(tmp_path / "store"), tmp_path / "out", min_confidence=least)
+    table = read(tmp_path / "out")
+    assert table["label"].null_count == 0
+    assert np.all(table["probability"].to_numpy() >= np.float32(least))
+    found = {(node, label) for node, label in zip(table["node"].to_pylist(), table["label"].to_pylist(), strict=True)}
+    clear = said & (abs(proba - least) > 1e-5)  # sums of other groupings differ in the last bits
+    assert {(i, j) for i, j in found if clear[i, j]} == {
+        (i, j) for i, j in np.argwhere(clear & (proba > least)).tolist()
+    }
+    assert 0 < len(found) < said.sum()
+
+
+def test_a_folder_with_other_coverage_or_confidence_is_another_job(place, bits, tmp_path):
+    """Shards of two thresholds in one folder would be a table that nobody asked for."""
+    run("predict", place.unsure, place.store, tmp_path / "out", chunk=100, coverage=0.9)
+    before = bits(tmp_path / "out")
+    for change, named in (
+        ({"coverage": 0.8}, r"coverage \(0\.9 there, 0\.8 here\)"),
+        ({}, r"coverage \(0\.9 there, None here\)"),
+        ({"min_confidence": 0.5}, r"min-confidence \(None there, 0\.5 here\)"),
+    ):
+        with pytest.raises(StoreError, match=named):
+            run("predict", place.unsure, place.store, tmp_path / "out", chunk=100, **change)
+    assert bits(tmp_path / "out") == before
+    assert run("predict", place.unsure, place.store, tmp_path / "out", chunk=100, coverage=0.9).made == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"coverage": 0.9, "min_confidence": 0.8}, "coverage and min_confidence exclude each other.*pass one of them"),
+        ({"coverage": 0.0}, "coverage=0.0: expected a number above 0 and below 1"),
+        ({"coverage": 1.0}, "coverage=1.0: expected a number above 0 and below 1"),
+        ({"coverage": float("nan")}, "coverage=nan: expected"),
+        ({"min_confidence": -0.1}, "min_confidence=-0.1: expected a number from 0 to 1"),
+        ({"min_confidence": 1.1}, "min_confidence=1.1: expected a number from 0 to 1"),
+        ({"kind": "embed", "coverage": 0.9}, "coverage: embed writes no labels"),
+        ({"kind": "embed", "min_confidence": 0.9}, "min_confidence: embed writes no labels"),
+        ({"model": "walks", "coverage": 0.9}, "no node was kept aside to calibrate sets"),
+        ({"coverage": 0.99}, "coverage=0.99: 40 held-out nodes can vouch for at most 0.976"),
+    ],
+)
+def test_coverage_and_confidence_that_cannot_be_are_refused_first(place, names, tmp_path, options, message):
+    """Nothing may be written for a job that cannot be done."""
+    asked = {"kind": "predict", "model": "unsure", **options}
+    kind, model = asked.pop("kind"), getattr(place, asked.pop("model"))
+    with pytest.raises(InputError, match=message):
+        run(kind, model, place.store, tmp_path / "out", **asked)
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("least", [0.0, 1.0])
+def test_the_ends_of_the_range_of_confidence_are_allowed(place, read, tmp_path, least):
+    """Every node is at least 0 sure; hardly one is fully sure."""
+    run("predict", place.unsure, place.store, tmp_path / "out", min_confidence=least)
+    assert read(tmp_path / "out")["label"].null_count == (0 if least == 0 else NODES)
 
 
 # ---------------------------------------------------------------------- killed, and run again
@@ -372,7 +478,7 @@ def test_a_graph_or_model_that_changed_makes_another_job(place, tmp_path):
     write_store(other, tmp_path / "store", overwrite=True)
     with pytest.raises(StoreError, match=r"differs in graph"):
         run("predict", *where, chunk=400)
-    NIGCN(epochs=2, epsilon=0.1).fit(other, train=range(60)).save(tmp_path / "model")
+    NIGCN(**{**PLAIN, "epochs": 2}).fit(other, train=range(60)).save(tmp_path / "model")
     with pytest.raises(StoreError, match=r"differs in model"):
         run("predict", *where, chunk=400)
 
@@ -396,11 +502,10 @@ def test_shards_that_cannot_be_seen_from_here_are_an_error(place, tmp_path, monk
 
 def test_tasks_beside_each_other_share_the_memory(monkeypatch):
     monkeypatch.setattr(opened, "thread_count", lambda threads: threads or 8)
-    model = NIGCN(memory="8GB")
-    assert opened.fitted_to(model, 2, None, crowded=True).memory == 2_000_000_000
-    assert opened.fitted_to(model, 2, None, crowded=False).memory == "8GB"
-    assert opened.fitted_to(model, 2, 5, crowded=True).memory == 5
-    assert (model.threads, model.memory) == (None, "8GB")
+    maker = NIGCN(**PLAIN, memory="8GB").row_maker
+    assert opened.fitted_to(maker, 2, None, crowded=True).memory == 2_000_000_000
+    assert opened.fitted_to(maker, 2, None, crowded=False).memory == "8GB"
+    assert opened.fitted_to(maker, 2, 5, crowded=True).memory == 5
 
 
 # ---------------------------------------------------------------------- what cannot be

@@ -7,8 +7,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from nodewise import InputError, StoreError, synthetic
+from nodewise import NIGCN, InputError, StoreError, synthetic
 from nodewise.baselines import METHODS, method
+from nodewise.baselines import settings as preset
 from nodewise.comparison import Comparison, FinishedSplit, MethodRow, Step
 from nodewise.datasets import load
 from nodewise.experiments import (
@@ -341,6 +342,37 @@ def test_ghd_and_weights(tiny, monkeypatch):
     assert table["exact"][5] == 0
     assert 0 < table["stratified"][5] < 1
     assert table["walks"][3] == pytest.approx(10.6)
+
+
+def test_every_variant_differs_from_nigcn_in_one_thing(tiny):
+    """With two things changed at once the ablation would not tell which of them matters."""
+    (ground,) = ablation.grounds(tiny)
+    made = {
+        name: NIGCN(**{**ground.settings, **changes}) for name, changes in ablation.variants(ground, "theta").items()
+    }
+    params = {name: dataclasses.asdict(model.row_maker.params) for name, model in made.items()}
+    base = params.pop("NIGCN")
+    differ = {name: {key: own[key] for key in own if own[key] != base[key]} for name, own in params.items()}
+    length = differ["UDL"].pop("length")
+    assert differ == {"HKPR": {"rho": 1.0}, "UDL": {}, "NFK": {"first_k": False}}
+    assert base["length"] is None
+    assert length >= 1
+    assert base["mass"] == "theta"
+    assert {own["mass"] for own in params.values()} == {"theta"}
+
+
+@pytest.mark.parametrize("name", list(facts("hyperparameters")["rows"]))
+def test_nigcn_in_the_tables_is_the_papers(tiny, name):
+    """Anything found by a search, or voted for by an ensemble, would not be the paper's method."""
+    for source in (name, "amazon-photo", "no such data set"):
+        subject = subjects.Subject(name, source, "", is_original=True)
+        settings = {**preset("NIGCN", source), **subjects.chosen_settings(subject, ("NIGCN",)).get("NIGCN", {})}
+        model = NIGCN(**settings)
+        model.check_params()
+        assert not model.teach
+        assert "auto" not in {
+            model.omega, model.rho, model.tau, model.epsilon, model.feature_norm, model.layers, model.weight_decay
+        }  # fmt: skip
 
 
 def test_ablation_and_sensitivity(tiny, monkeypatch):

@@ -62,7 +62,14 @@ def test_stages_are_bars_with_the_time_left(monkeypatch, capsys):
 
 
 def test_nothing_moves_where_there_is_no_terminal(capsys):
-    with console.stages() as show, console.progress("walking", 3) as advance:
+    with console.stages() as show:
         show("sorting", 1, 2)
-        advance(1)
     assert capsys.readouterr().err == ""
+
+
+def test_each_stage_is_one_line_where_lines_are_asked_for_and_there_is_no_terminal(capsys):
+    with console.stages(lines=True) as show:
+        for done in range(3):
+            show("sorting", done, 2)
+        show("merging", 0, None)
+    assert capsys.readouterr().err == "sorting …\nmerging …\n"

@@ -9,14 +9,18 @@ from hypothesis import strategies as st
 from nodewise import NIGCN, StoreError, checks, synthetic
 from nodewise.checks import present_labels
 from nodewise.diffusion import exact
-from nodewise.learn import decoupled, known, rows, trainer
+from nodewise.learn import rows, trainer
+from nodewise.learn.heads import Heads
+from nodewise.learn.rows import DiffusedRows
 
 FAST = {
     "omega": 1.15,
     "rho": 0.1,
     "tau": 1.9,
+    "feature_norm": "l1",
     "layers": 2,
     "weight_decay": 5e-3,
+    "teach": False,
     "epochs": 30,
     "seed": 0,
     "epsilon": 0.1,
@@ -37,7 +41,7 @@ def test_rows_in_a_file_are_the_rows_in_memory(graph, engine, monkeypatch):
     model = NIGCN(engine=engine, **FAST)
     inside = model.represent(graph)
     monkeypatch.setattr(exact, "MOST_BYTES", 1)  # threads share blocks of columns, as on a large graph
-    monkeypatch.setattr(decoupled, "PREDICT_BYTES", 1 << 14)
+    monkeypatch.setattr(rows, "STEP_BYTES", 1 << 14)
     outside = NIGCN(engine=engine, memory="250kB", **FAST).represent(graph)
     assert isinstance(outside, np.memmap)
     assert np.array_equal(inside, outside)
@@ -53,56 +57,47 @@ def test_training_from_a_file_learns_the_same(graph, engine):
 
 def test_blocks_put_together_and_finished_are_the_rows(graph, monkeypatch):
     monkeypatch.setattr(exact, "MOST_BYTES", 1)
-    model = NIGCN(engine="exact", memory=5 * exact.COLUMN_BYTES * graph.num_nodes, **FAST)
-    blocks = model.blocks(graph)
+    maker = NIGCN(engine="exact", memory=5 * exact.COLUMN_BYTES * graph.num_nodes, **FAST).row_maker
+    blocks, everyone = maker.blocks(graph), np.arange(graph.num_nodes)
     assert len(blocks) == 5
-    together = np.hstack([model.represent_block(graph, None, block) for block in blocks])
-    assert np.array_equal(model.finish_rows(together), model.represent(graph))
+    together = np.hstack([maker.represent_block(graph, everyone, block) for block in blocks])
+    assert np.array_equal(maker.finish(together), maker.rows(graph, everyone))
     few = np.array([5, 2, 5])
-    assert np.array_equal(model.finish_rows(together[few]), model.represent(graph)[few])
-    assert len(model.blocks(graph, memory="2MB")) == 1
+    assert np.array_equal(maker.finish(together[few]), maker.rows(graph, everyone)[few])
+    assert len(maker.blocks(graph, memory="2MB")) == 1
 
 
 def test_sampled_rows_are_made_for_any_few_nodes(graph):
-    assert NIGCN(engine="walks").blocks(graph) is None
-    assert NIGCN(engine="exact").blocks(graph, [1, 2]) is None  # so few are cheaper than all features
+    assert NIGCN(engine="walks").row_maker.blocks(graph) is None
+    assert NIGCN(engine="exact").row_maker.blocks(graph, [1, 2]) is None  # so few are cheaper than all features
 
 
 def test_many_targets_go_in_groups_that_fit_the_memory(graph, monkeypatch):
     whole = NIGCN(engine="walks", **FAST).represent(graph, range(100))
     sizes = []
-    plain = NIGCN._represent
-    monkeypatch.setattr(NIGCN, "_represent", lambda self, g, nodes: sizes.append(nodes.size) or plain(self, g, nodes))
+    plain = DiffusedRows.represent
+    monkeypatch.setattr(DiffusedRows, "represent", lambda self, g, n: sizes.append(n.size) or plain(self, g, n))
     assert np.array_equal(NIGCN(engine="walks", memory="60kB", **FAST).represent(graph, range(100)), whole)
     assert len(sizes) > 5
     assert sum(sizes) == 100
 
 
 def test_so_they_do_before_an_engine_is_chosen(graph, monkeypatch):
-    whole, sizes, plain = NIGCN(**FAST).represent(graph, range(20)), [], NIGCN._represent
-    monkeypatch.setattr(NIGCN, "_represent", lambda self, g, nodes: sizes.append(nodes.size) or plain(self, g, nodes))
-    assert NIGCN(**FAST).cheapest_engine(graph, range(20)) != "exact"
+    whole, sizes, plain = NIGCN(**FAST).represent(graph, range(20)), [], DiffusedRows.represent
+    monkeypatch.setattr(DiffusedRows, "represent", lambda self, g, n: sizes.append(n.size) or plain(self, g, n))
+    assert NIGCN(**FAST).row_maker.settled(graph, np.arange(20)).params.engine != "exact"
     assert np.array_equal(NIGCN(memory="60kB", **FAST).represent(graph, range(20)), whole)
     assert sum(sizes) == 20
     assert len(sizes) > 1
 
 
-def test_rows_of_inductive_training_stay_in_their_files(graph):
+def test_rows_of_inductive_training_stay_in_their_files(graph, monkeypatch):
     train, val, _ = split(graph)
-    model = NIGCN(engine="walks", memory="40kB", **FAST)
-    made = model.represent_parts(graph, [train, val, val[:0]], inductive=True, part=np.arange(900))
-    assert [rows.shape for rows in made] == [(600, 24), (300, 24), (0, 24)]
-    assert all(isinstance(rows, np.memmap) for rows in made[:2])
-
-
-def test_labels_in_reach_are_walked_to_in_groups(graph, monkeypatch):
-    sizes, plain = [], known.diffuse
-    monkeypatch.setattr(known, "diffuse", lambda g, nodes, **how: sizes.append(len(nodes)) or plain(g, nodes, **how))
-    train, val, _ = split(graph)
-    fit = {**FAST, "engine": "exact", "epochs": 2, "bias": True}
-    NIGCN(**fit, label_reuse=True, memory="200kB").fit(graph, train, val)
-    assert sum(sizes) == train.size
-    assert max(sizes) < 100
+    made, plain = [], rows.new_rows
+    monkeypatch.setattr(rows, "new_rows", lambda *args: made.append(plain(*args)) or made[-1])
+    NIGCN(engine="walks", memory="40kB", **FAST).fit(graph, train, val, inductive=True, part=np.arange(900))
+    assert [part.shape for part in made] == [(600, 24), (300, 24)]
+    assert all(isinstance(part, np.memmap) for part in made)
 
 
 def test_a_full_disk_says_how_much_the_rows_need(monkeypatch, tmp_path):
@@ -138,22 +133,22 @@ def test_streamed_batches_come_in_a_new_order_each_time(monkeypatch):
 
 def test_scores_of_validation_rows_do_not_depend_on_the_parts_they_come_in(monkeypatch):
     torch.manual_seed(0)
-    head = torch.nn.Linear(4, 3)
+    head = Heads(1, 4, 3, 1, 1, 0.0, bias=True)
     pairs = torch.randn(101, 4), torch.randint(0, 3, (101,))
-    whole = trainer.score_of_rows(head, pairs)
+    whole = trainer.scores_of_rows(head, pairs)[0]
     monkeypatch.setattr(trainer, "WINDOW", 7)
-    assert trainer.score_of_rows(head, pairs) == pytest.approx(whole, rel=1e-5)
+    assert trainer.scores_of_rows(head, pairs)[0] == pytest.approx(whole, rel=1e-5)
 
 
 def test_a_balanced_score_does_not_depend_on_the_window(monkeypatch):
     """Windows of sorted rows hold other classes, which weigh differently."""
     torch.manual_seed(0)
-    head = torch.nn.Linear(4, 3)
+    head = Heads(1, 4, 3, 1, 1, 0.0, bias=True)
     pairs = torch.randn(300, 4), torch.sort(torch.multinomial(torch.tensor([0.8, 0.15, 0.05]), 300, True)).values
     weights = trainer.balancing_weights(pairs[1])
-    whole = trainer.score_of_rows(head, pairs, weights)
+    whole = trainer.scores_of_rows(head, pairs, weights)[0]
     monkeypatch.setattr(trainer, "WINDOW", 70)
-    assert trainer.score_of_rows(head, pairs, weights) == pytest.approx(whole, rel=1e-5)
+    assert trainer.scores_of_rows(head, pairs, weights)[0] == pytest.approx(whole, rel=1e-5)
 
 
 @given(st.lists(st.integers(-1, 12), max_size=60), st.integers(1, 9))

@@ -1,4 +1,4 @@
-"""The paper's rivals, one file a method, all with the interface of :class:`nodewise.NIGCN`.
+"""The paper's rivals, one file per method, all with the interface of :class:`nodewise.NIGCN`.
 
 >>> from nodewise import baselines
 >>> baselines.METHODS[:3]
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from nodewise.errors import InputError
 
 if TYPE_CHECKING:
-    from nodewise.learn.classifier import NodeClassifier
+    from nodewise.learn.estimator import NodeClassifier
 
 # In the order of the paper's tables: the name in tables, and where the class is. torch loads when one is first used.
 _HOME: Mapping[str, tuple[str, str]] = {

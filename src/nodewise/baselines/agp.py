@@ -18,11 +18,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from nodewise._typing import AnyArray, DoubleArray, FloatArray, IntArray
+from nodewise.baselines.decoupled import RowRival
 from nodewise.baselines.kernels import randomized as kernels
-from nodewise.baselines.spread import SpreadClassifier, column_norms, over_columns, scaled_by_degree
+from nodewise.baselines.spread import column_norms, over_columns, scaled_by_degree
 from nodewise.errors import InputError
 from nodewise.graph import Graph
-from nodewise.learn.classifier import check_share, check_whole
+from nodewise.learn.task import check_share, check_whole
 from nodewise.parallel import map_chunks, thread_count
 
 FINEST = 0.1  # of a column's mean entry: what is drawn by default
@@ -31,7 +32,7 @@ ROWS_AT_ONCE = 1 << 16
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class AGP(SpreadClassifier):
+class AGP(RowRival):
     """``weights``: "ppr" (``alpha (1 - alpha)^l``) or "heat" (``e^-t t^l / l!``); the last of ``hops`` levels takes
     what is left of them. ``a``, ``b``: the exponents of the degrees. ``epsilon``: shares below this part of a column's
     L1 norm are drawn (by default a tenth of its mean entry).
@@ -81,7 +82,7 @@ class AGP(SpreadClassifier):
             shares = np.exp(hops * math.log(self.t) - self.t - np.array([math.lgamma(l + 1) for l in hops]))
         return np.append(shares, max(0.0, 1 - shares.sum()))
 
-    def _represent_block(self, graph: Graph, nodes: IntArray, block: slice) -> FloatArray:
+    def represent_block(self, graph: Graph, nodes: IntArray, block: slice) -> FloatArray:
         weights = self.hop_weights()
         tails = np.maximum(np.cumsum(weights[::-1])[::-1], SMALLEST)
         before, after = ((graph.degrees**-power).astype(np.float32) for power in (self.b, self.a))

@@ -19,11 +19,11 @@ from torch import nn
 
 from nodewise._typing import IntArray
 from nodewise.baselines.kernels import dropped as kernels
-from nodewise.baselines.matrix import InputLinear, Inputs, feature_rows
+from nodewise.baselines.matrix import MLP, Inputs, feature_rows
 from nodewise.baselines.network import GraphNetwork
 from nodewise.graph import Graph
-from nodewise.learn.classifier import check_share, check_whole
-from nodewise.learn.trainer import Recipe, loss_of
+from nodewise.learn.task import check_share, check_whole
+from nodewise.learn.trainer import TrainConfig, loss_of
 from nodewise.parallel import map_chunks, thread_count
 
 WORTH_THREADS = 1 << 20  # multiplications below which a hop stays on one thread
@@ -88,25 +88,11 @@ class View(NamedTuple):
     pagerank: Pagerank
 
 
-class Scores(nn.Module):
-    """The network before the spreading; no layer has a bias, as in the authors' program."""
-
-    def __init__(self, widths: list[int], dropout: float) -> None:
-        super().__init__()
-        self.first = InputLinear(widths[0], widths[1], dropout, bias=False)
-        self.rest = nn.ModuleList(nn.Linear(a, b, bias=False) for a, b in pairwise(widths[1:]))
-        self.dropout = dropout
-
-    def forward(self, inputs: Inputs) -> torch.Tensor:
-        rows: torch.Tensor = self.first(inputs)
-        for linear in self.rest:
-            rows = linear(nn.functional.dropout(torch.relu(rows), self.dropout, self.training))
-        return rows
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
 class APPNP(GraphNetwork[View]):
-    """``alpha``: the chance to return. ``hops``: K. ``dropout`` is that of the features, of the hidden layers and of
+    """The network before the spreading has no bias, as in the authors' program.
+
+    ``alpha``: the chance to return. ``hops``: K. ``dropout`` is that of the features, of the hidden layers and of
     the adjacency's entries, anew at each hop; ``weight_decay`` is the L2 penalty of the first layer alone.
 
     >>> import nodewise as nw
@@ -135,8 +121,8 @@ class APPNP(GraphNetwork[View]):
         check_share("alpha", self.alpha)
         check_whole("hops", self.hops, 0)
 
-    def _make_network(self, inputs: int, outputs: int) -> Scores:
-        return Scores([inputs, *[self.hidden] * (self.layers - 1), outputs], self.dropout)
+    def _make_network(self, inputs: int, outputs: int) -> MLP:
+        return MLP([inputs, *[self.hidden] * (self.layers - 1), outputs], self.dropout)
 
     def _view(self, graph: Graph, nodes: IntArray) -> View:
         threads = thread_count(self.threads)
@@ -152,6 +138,6 @@ class APPNP(GraphNetwork[View]):
         penalty = self.weight_decay / 2 * next(network.parameters()).square().sum()
         yield loss_of(self._out(network, view, nodes), labels) + penalty
 
-    def _recipe(self, seed: int) -> Recipe:
+    def _config(self) -> TrainConfig:
         """Without weight decay: the loss has it."""
-        return dataclasses.replace(super()._recipe(seed), weight_decay=0.0)
+        return dataclasses.replace(super()._config(), weight_decay=0.0)

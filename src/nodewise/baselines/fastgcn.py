@@ -17,7 +17,7 @@ from torch import nn
 from nodewise._typing import DoubleArray, IntArray
 from nodewise.baselines.gcn import GCN
 from nodewise.baselines.layered import LayeredView
-from nodewise.learn.classifier import check_whole
+from nodewise.learn.task import check_whole
 from nodewise.learn.trainer import loss_of
 
 
@@ -48,14 +48,10 @@ class FastGCN(GCN):
     def _losses(
         self, network: nn.Module, view: LayeredView, nodes: IntArray, labels: torch.Tensor, rng: np.random.Generator
     ) -> Iterator[torch.Tensor]:
-        order = rng.permutation(nodes.size)
-        size = self.batch_size or nodes.size
         sampled = partial(sampled_rows, view.matrix, self._importance(view), self.samples, rng)
-        for first in range(0, nodes.size, size):
-            batch = order[first : first + size]
-            makers = [*[sampled] * (self.layers - 1), view.matrix.__getitem__]
-            needed = view.made_by(makers, nodes[batch])
-            yield loss_of(network(needed.inputs, needed.matrices), labels[torch.from_numpy(batch)])
+        for chosen in self._batches(nodes.size, rng):
+            needed = view.made_by([*[sampled] * (self.layers - 1), view.matrix.__getitem__], nodes[chosen])
+            yield loss_of(network(needed.inputs, needed.matrices), labels[torch.from_numpy(chosen)])
 
 
 def column_importance(matrix: sp.csr_matrix) -> DoubleArray:

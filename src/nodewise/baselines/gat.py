@@ -19,7 +19,7 @@ from nodewise.baselines.layered import Layer, LayeredView
 from nodewise.baselines.matrix import InputLinear, Inputs, feature_rows
 from nodewise.baselines.network import GraphNetwork
 from nodewise.graph import Graph
-from nodewise.learn.classifier import check_whole
+from nodewise.learn.task import check_whole
 from nodewise.parallel import thread_count
 
 
@@ -80,7 +80,7 @@ class EdgeView(LayeredView):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class GAT(GraphNetwork[EdgeView]):
-    """``hidden``: units a head. ``heads``: attention heads of every layer but the last, which has ``out_heads``.
+    """``hidden``: units per head. ``heads``: attention heads of every layer but the last, which has ``out_heads``.
 
     >>> import nodewise as nw
     >>> g = nw.synthetic.dcsbm(500, avg_degree=10, classes=3, features=16, seed=0)

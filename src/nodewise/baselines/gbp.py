@@ -20,12 +20,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from nodewise._typing import AnyArray, FloatArray, IntArray
+from nodewise.baselines.decoupled import RowRival
 from nodewise.baselines.kernels import push as kernels
-from nodewise.baselines.spread import SpreadClassifier, column_norms, over_columns, scaled_by_degree
+from nodewise.baselines.spread import column_norms, over_columns, scaled_by_degree
 from nodewise.diffusion.walks import node_dtype
 from nodewise.errors import InputError
 from nodewise.graph import Graph
-from nodewise.learn.classifier import check_share, check_whole
+from nodewise.learn.task import check_share, check_whole
 from nodewise.memory import memory_budget
 from nodewise.parallel import map_chunks, thread_count
 
@@ -34,7 +35,7 @@ WALKERS = 256  # nodes whose walks a thread makes at a time
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class GBP(SpreadClassifier):
+class GBP(RowRival):
     """``alpha``: what stays at each hop. ``r``: 0 is the random walk, 1/2 symmetric. ``r_max``: residues left, as a
     share of a column's L1 norm (by default a tenth of its mean entry). ``walks``: how many from each node.
 
@@ -67,7 +68,7 @@ class GBP(SpreadClassifier):
         if self.r_max is not None and not self.r_max > 0:
             raise InputError(f"r_max={self.r_max}: expected a number above 0; less is more exact and costs more")
 
-    def _represent_block(self, graph: Graph, nodes: IntArray, block: slice) -> FloatArray:
+    def represent_block(self, graph: Graph, nodes: IntArray, block: slice) -> FloatArray:
         """All columns of ``block`` for as many nodes at a time as leave their walks a quarter of the memory."""
         step = max(1, memory_budget(self.memory) // (16 * max(1, self.walks)))
         parts = [self._estimated(graph, nodes[i : i + step], block) for i in range(0, max(1, nodes.size), step)]

@@ -21,7 +21,7 @@ from nodewise.baselines.pprgo import symmetric
 from nodewise.baselines.pushed import check_push, hop_sums, pagerank
 from nodewise.errors import InputError
 from nodewise.graph import Graph
-from nodewise.learn.classifier import check_whole
+from nodewise.learn.task import check_whole
 
 GROUP_ENTRIES = 1 << 24  # of diffusion rows that are held before they are made sparse
 _SHORT = {"alpha": 0.1, "top_k": 64}
@@ -32,7 +32,7 @@ TAIL = 1e-6  # the share of the heat kernel's hops that is left out
 class GDC(GCN):
     """``kernel``: ``"ppr"``, ``alpha (I - (1 - alpha) S)^-1``, or ``"heat"``, ``exp(-t (I - S))``. Of each row the
     ``top_k`` largest entries are kept or, where ``top_k`` is None, those of at least ``threshold``; the row is then
-    brought to a sum of one. ``tolerance``: what a push may leave behind, a unit of degree.
+    brought to a sum of one. ``tolerance``: what a push may leave behind, per unit of degree.
 
     Rows are made by forward pushes, and only for nodes that an answer needs.
 

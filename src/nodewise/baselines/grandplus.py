@@ -21,12 +21,10 @@ from nodewise.diffusion.walks import Weights
 from nodewise.errors import InputError
 from nodewise.features import check_norm, normalize
 from nodewise.graph import Graph
-from nodewise.learn.classifier import check_whole
-from nodewise.learn.head import Head
+from nodewise.learn.heads import Heads
+from nodewise.learn.task import check_whole
 from nodewise.learn.trainer import loss_of
 from nodewise.parallel import thread_count
-
-AT_ONCE = 1 << 12  # nodes whose rows are made at a time
 
 Propagation = Literal["ppr", "avg", "single"]
 
@@ -42,8 +40,8 @@ class View(NamedTuple):
 @dataclass(eq=False, repr=False, kw_only=True)
 class GRANDPlus(GraphNetwork[View]):
     """``propagation``: what weighs hop ``l`` of ``order``: ``alpha (1 - alpha)^l`` ("ppr"), all alike ("avg"), or the
-    last alone ("single"). ``epsilon``: what GFPush leaves behind, a unit of degree. ``top_k``: neighbours kept of each
-    node. ``drop_node``: the chance that one of them is left out. ``augmentations``: so many draws a step, whose
+    last alone ("single"). ``epsilon``: what GFPush leaves behind, per unit of degree. ``top_k``: neighbours kept of
+    each node. ``drop_node``: the chance that one of them is left out. ``augmentations``: so many draws per step, whose
     predictions for ``unlabelled_batch`` of ``unlabelled`` random nodes should agree: with the mean of them sharpened by
     ``temperature``, where it is sure of a class by ``2 / classes``. That loss counts ``consistency`` times, reached
     over ``warmup`` steps; where nodes have several labels it is left out. ``row_norm`` scales the rows that the network
@@ -55,6 +53,8 @@ class GRANDPlus(GraphNetwork[View]):
     >>> GRANDPlus(seed=0, epochs=50).fit(g, range(60), range(60, 120)).score(g, range(120, 500)) > 0.6
     True
     """
+
+    AT_ONCE: ClassVar[int | None] = 1 << 12
 
     propagation: Propagation = "avg"
     order: int = 4
@@ -100,7 +100,7 @@ class GRANDPlus(GraphNetwork[View]):
 
     def _make_network(self, inputs: int, outputs: int) -> nn.Module:
         self._steps = 0
-        return Head(inputs, outputs, self.hidden, self.layers, self.dropout, bias=True)
+        return Heads(1, inputs, outputs, self.hidden, self.layers, self.dropout, bias=True)
 
     # ------------------------------------------------------------------ rows
 
@@ -119,12 +119,11 @@ class GRANDPlus(GraphNetwork[View]):
         return torch.from_numpy(normalize(rows, self.row_norm))
 
     def _out(self, network: nn.Module, view: View, nodes: IntArray) -> torch.Tensor:
-        parts = [nodes[i : i + AT_ONCE] for i in range(0, nodes.size, AT_ONCE)]
-        return torch.cat([network(self._rows(view, view.found.of(part))) for part in parts])
+        out: torch.Tensor = network(self._rows(view, view.found.of(nodes)))[0]
+        return out
 
     def _proba(self, graph: Graph, nodes: IntArray) -> FloatArray:
-        nothing = np.zeros(0, np.int64)
-        parts = [nodes[i : i + AT_ONCE] for i in range(0, nodes.size, AT_ONCE)]
+        parts, nothing = self._parts(nodes), np.zeros(0, np.int64)  # answers need no pool
         views = (View(self._found(graph, part), nothing, graph.features) for part in parts)
         return np.concatenate([self._proba_in(view, part) for view, part in zip(views, parts, strict=True)])
 
@@ -134,12 +133,11 @@ class GRANDPlus(GraphNetwork[View]):
         self, network: nn.Module, view: View, nodes: IntArray, labels: torch.Tensor, rng: np.random.Generator
     ) -> Iterator[torch.Tensor]:
         pool = np.setdiff1d(view.pool, nodes)
-        size = self.batch_size or nodes.size
-        for chosen in np.split(rng.permutation(nodes.size), range(size, nodes.size, size)):
+        for chosen in self._batches(nodes.size, rng):
             others = rng.permutation(pool)[: 0 if self.multilabel_ else self.unlabelled_batch]
             found = view.found.of(np.concatenate((nodes[chosen], others)))
             rows = [self._rows(view, dropped(found, self.drop_node, rng)) for _ in range(self.augmentations)]
-            outs = torch.tensor_split(network(torch.cat(rows)), self.augmentations)
+            outs = torch.tensor_split(network(torch.cat(rows))[0], self.augmentations)
             known = labels[torch.from_numpy(chosen)]
             loss = torch.stack([loss_of(out[: chosen.size], known) for out in outs]).mean()
             grown = min(1.0, self._steps / self.warmup) if self.warmup else 1.0

@@ -17,11 +17,11 @@ from torch import nn
 
 from nodewise._typing import IntArray
 from nodewise.baselines.kernels.neighbours import sample_entries
-from nodewise.baselines.layered import Layer, LayeredView, RowMaker, dense_work, scaled_rows
+from nodewise.baselines.layered import Layer, LayeredView, MatrixRows, dense_work, scaled_rows
 from nodewise.baselines.matrix import InputLinear, Inputs, feature_rows
 from nodewise.baselines.network import GraphNetwork
 from nodewise.graph import Graph
-from nodewise.learn.classifier import check_whole
+from nodewise.learn.task import check_whole
 from nodewise.learn.trainer import loss_of
 from nodewise.parallel import thread_count
 
@@ -107,15 +107,12 @@ class GraphSAGE(GraphNetwork[SampledView]):
     def _losses(
         self, network: nn.Module, view: SampledView, nodes: IntArray, labels: torch.Tensor, rng: np.random.Generator
     ) -> Iterator[torch.Tensor]:
-        order = rng.permutation(nodes.size)
-        size = self.batch_size or nodes.size
-        for first in range(0, nodes.size, size):
-            batch = order[first : first + size]
-            sampled = view.made_by(self._samplers(view, rng), nodes[batch])
-            yield loss_of(network(*sampled), labels[torch.from_numpy(batch)])
+        for chosen in self._batches(nodes.size, rng):
+            sampled = view.made_by(self._samplers(view, rng), nodes[chosen])
+            yield loss_of(network(*sampled), labels[torch.from_numpy(chosen)])
 
-    def _samplers(self, view: SampledView, rng: np.random.Generator) -> list[RowMaker]:
-        """A function a layer, from the batch outwards."""
+    def _samplers(self, view: SampledView, rng: np.random.Generator) -> list[MatrixRows]:
+        """A function per layer, from the batch outwards."""
         sizes = [self.fanout, *[self.further] * (self.layers - 1)]
         return [partial(view.sampled, most, int(rng.integers(1 << 62))) for most in sizes]
 

@@ -21,14 +21,14 @@ from nodewise.baselines.kernels import subgraphs as kernels
 from nodewise.baselines.matrix import InputLinear, Inputs, SparseMatrix, feature_rows, some_rows
 from nodewise.baselines.network import GraphNetwork
 from nodewise.graph import Graph
-from nodewise.learn.classifier import check_whole
+from nodewise.learn.task import check_whole
 from nodewise.parallel import map_chunks, thread_count
 
 AHEAD = 1 << 32  # seeds between those that estimate how likely nodes are and those that train
 
 
 class Sampler:
-    """Subgraphs of ``graph`` induced by what ``roots`` random walks of ``length`` steps visit; one a seed."""
+    """Subgraphs of ``graph`` induced by what ``roots`` random walks of ``length`` steps visit; one per seed."""
 
     def __init__(self, graph: Graph, roots: int, length: int) -> None:
         self.graph, self.roots, self.length = graph, roots, length

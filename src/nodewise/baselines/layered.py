@@ -17,7 +17,7 @@ from nodewise._typing import AnyArray, IntArray
 from nodewise.baselines.matrix import Inputs, SparseMatrix, some_rows
 from nodewise.graph import Graph
 
-RowMaker = Callable[[IntArray], sp.csr_matrix]  # from nodes to their rows of an aggregation matrix
+MatrixRows = Callable[[IntArray], sp.csr_matrix]  # from nodes to their rows of an aggregation matrix
 
 
 class Layer(NamedTuple):
@@ -52,7 +52,7 @@ class LayeredView:
             self._made[key] = self.made_by([self.matrix.__getitem__] * self.depth, nodes)
         return self._made[key]
 
-    def made_by(self, makers: Iterable[RowMaker], nodes: IntArray) -> Layers:
+    def made_by(self, makers: Iterable[MatrixRows], nodes: IntArray) -> Layers:
         """Layers whose matrices come from ``makers``, the last layer's first."""
         layers = []
         for rows_of in makers:
@@ -70,7 +70,7 @@ def _layer(rows: sp.csr_matrix, targets: IntArray, threads: int) -> tuple[Layer,
 
 
 def dense_work(graph: Graph, nodes: IntArray, depth: int, hidden: int) -> int:
-    """Multiplications that torch does in a step, about; sparse products have threads of their own."""
+    """Multiplications that torch does in a step, roughly; sparse products have threads of their own."""
     reached = min(graph.num_nodes, nodes.size * (graph.num_entries / graph.num_nodes) ** depth)
     return int(reached * hidden * (hidden if sp.issparse(graph.features) else graph.num_features))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -162,3 +163,19 @@ class InputLinear(nn.Module):
             rows = rows.dropped(self.dropout) if isinstance(rows, SparseMatrix) else dropout(rows, self.dropout)
         out = rows @ self.weight
         return out if self.bias is None else out + self.bias
+
+
+class MLP(nn.Module):
+    """Linear layers without bias, ReLU between them, dropout before each; takes sparse rows too."""
+
+    def __init__(self, widths: list[int], dropout: float) -> None:
+        super().__init__()
+        self.first = InputLinear(widths[0], widths[1], dropout, bias=False)
+        self.rest = nn.ModuleList(nn.Linear(a, b, bias=False) for a, b in pairwise(widths[1:]))
+        self.dropout = dropout
+
+    def forward(self, inputs: Inputs) -> torch.Tensor:
+        rows: torch.Tensor = self.first(inputs)
+        for linear in self.rest:
+            rows = linear(nn.functional.dropout(torch.relu(rows), self.dropout, self.training))
+        return rows

@@ -11,21 +11,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from nodewise._typing import AnyArray, DoubleArray, Features, FloatArray, IntArray
+from nodewise._typing import DoubleArray, Features, FloatArray, IntArray
+from nodewise.baselines.decoupled import RowRival
 from nodewise.diffusion import exact
 from nodewise.diffusion.kernels.hops import propagate
 from nodewise.errors import InputError
 from nodewise.features import row_scales
 from nodewise.graph import Graph
-from nodewise.learn.classifier import check_whole, known_labels
-from nodewise.learn.decoupled import DecoupledClassifier
-from nodewise.learn.metrics import micro_f1
+from nodewise.learn.task import Task, check_whole
 from nodewise.memory import memory_budget
 from nodewise.parallel import map_chunks, thread_count
 
@@ -33,7 +32,7 @@ COLUMNS = 64  # spread at a time by a thread, where memory allows
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class NDLS(DecoupledClassifier):
+class NDLS(RowRival):
     """``epsilon``: how near the stationary state is near. ``hops``: K(v) is at most this. ``label_epsilon`` and
     ``label_hops`` are the same for the network's probabilities; ``label_hops=0`` leaves those as they are, and then
     rows are made of the nodes asked about alone.
@@ -77,15 +76,12 @@ class NDLS(DecoupledClassifier):
 
     # ------------------------------------------------------------------ features
 
-    def _column_blocks(self, graph: Graph, nodes: IntArray | None, memory: int) -> list[slice] | None:
+    def column_blocks(self, graph: Graph, nodes: IntArray | None, memory: int) -> list[slice] | None:
         return [slice(0, graph.num_features)]  # one block: K(v) takes all columns
 
-    def _represent_block(self, graph: Graph, nodes: IntArray, block: slice) -> FloatArray:
+    def represent_block(self, graph: Graph, nodes: IntArray, block: slice) -> FloatArray:
         scales = row_scales(graph.features, self.feature_norm)
         return self._smoothed(graph, nodes, graph.features, scales, self.hops, self.epsilon)
-
-    def _represent(self, graph: Graph, nodes: IntArray) -> FloatArray:
-        return self._represent_block(graph, nodes, slice(0, graph.num_features))
 
     def _smoothed(
         self, graph: Graph, nodes: IntArray, features: Features, scales: FloatArray | None, most: int, epsilon: float
@@ -99,16 +95,12 @@ class NDLS(DecoupledClassifier):
 
     # ------------------------------------------------------------------ probabilities
 
-    def _learn(
-        self, graph: Graph, nodes: list[IntArray], asked: IntArray, inductive: bool, part: AnyArray | None, **how: Any
-    ) -> FloatArray:
+    def _fit(self, task: Task, **how: Any) -> FloatArray:
         if self.label_hops == 0:
-            return super()._learn(graph, nodes, asked, inductive, part, **how)
-        everyone = np.arange(graph.num_nodes)
-        proba = self._smoothed_proba(graph, super()._learn(graph, nodes, everyone, inductive, part, **how))
-        if len(nodes) > 1:
-            self.val_f1_ = micro_f1(known_labels(graph, nodes[1], "val"), self.labels_of_proba(proba[nodes[1]]))
-        return proba[asked]
+            return super()._fit(task)
+        proba = self._smoothed_proba(task.graph, super()._fit(replace(task, asked=np.arange(task.graph.num_nodes))))
+        self.val_f1_ = self._val_f1(task, proba[task.val])
+        return proba[task.asked]
 
     def _proba(self, graph: Graph, nodes: IntArray) -> FloatArray:
         if self.label_hops == 0:

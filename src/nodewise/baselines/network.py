@@ -8,30 +8,28 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import torch
 from torch import nn
 
-from nodewise._typing import AnyArray, FloatArray, IntArray
+from nodewise._typing import FloatArray, IntArray
+from nodewise.baselines.rival import Rival
 from nodewise.graph import Graph
-from nodewise.learn.classifier import NodeClassifier, known_labels, training_subgraph
-from nodewise.learn.metrics import micro_f1
-from nodewise.learn.trainer import descend, loss_of, score_of, seeded
+from nodewise.learn.task import Task
+from nodewise.learn.trainer import Score, descend, loss_of, score_of, seeded
 
 View = TypeVar("View")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class GraphNetwork(NodeClassifier, Generic[View]):
+class GraphNetwork(Rival, Generic[View]):
     """Base of the rivals that train a network on the graph."""
 
-    # ------------------------------------------------------------------ what a method says of itself
+    AT_ONCE: ClassVar[int | None] = None  # nodes answered for at a time, where their answers share little work
 
-    def _make_network(self, inputs: int, outputs: int) -> nn.Module:
-        """The network, untrained."""
-        raise NotImplementedError
+    # ------------------------------------------------------------------ what a method says of itself
 
     def _view(self, graph: Graph, nodes: IntArray) -> View:
         """What the network needs of the graph to answer for ``nodes``: made once, and timed as preparation."""
@@ -48,52 +46,56 @@ class GraphNetwork(NodeClassifier, Generic[View]):
         yield loss_of(self._out(network, view, nodes), labels)
 
     def _work(self, graph: Graph, nodes: IntArray) -> int:
-        """Multiplications a step, about; by default those of a layer over the whole graph."""
+        """Multiplications per step, about; by default those of a layer over the whole graph."""
         return (graph.indices.size + graph.num_nodes * graph.num_features // 8) * self.hidden
 
     # ------------------------------------------------------------------ the estimator
 
-    def _learn(
-        self, graph: Graph, nodes: list[IntArray], asked: IntArray, inductive: bool, part: AnyArray | None, **how: Any
-    ) -> FloatArray:
+    def _fit(self, task: Task, **how: Any) -> FloatArray:
         started = time.perf_counter()
-        self._learn_classes(graph, nodes)
-        seen, train = training_subgraph(graph, nodes[0], part) if inductive else (graph, nodes[0])
-        view = self._view(graph, np.concatenate([*nodes[1:], asked] if inductive else [*nodes, asked]))
-        train_view = self._view(seen, train) if inductive else view
+        graph, train = task.seen(task.train)
+        others = [task.val, task.asked]
+        view = self._view(task.graph, np.concatenate(others if task.inductive else [train, *others]))
+        train_view = self._view(graph, train) if task.inductive else view
         prepared = time.perf_counter()
-        labels = [self._encoded(known_labels(graph, n, what)) for n, what in zip(nodes, ("train", "val"), strict=False)]
+        labels, val_labels = self._labels(task, task.train), self._labels(task, task.val)
         with seeded(self.seed):
             rng = np.random.default_rng(self.seed)
-            self.networks_ = self._make_networks()
-            network = self.networks_[0]
+            network = self._make_network(self.n_features_in_, self._classes.ids.size)
 
             @torch.no_grad()
-            def score() -> tuple[float, float]:
-                return score_of(self._out(network, view, nodes[1]), labels[1])
+            def scores() -> list[Score]:
+                return [score_of(self._all_out(network, view, task.val), val_labels)]
 
-            self.epochs_ = descend(
+            epochs = descend(
                 network,
-                lambda: self._losses(network, train_view, train, labels[0], rng),
-                score if len(nodes) > 1 else None,
-                self._recipe(self.seed),
-                self._work(seen, train),
+                lambda: self._losses(network, train_view, train, labels, rng),
+                scores if task.val.size else None,
+                self._config(),
+                self._work(graph, train),
             )
-        self.val_f1_ = None
-        if len(nodes) > 1:
-            predicted = self.labels_of_proba(self._proba_in(view, nodes[1]))
-            self.val_f1_ = micro_f1(known_labels(graph, nodes[1], "val"), predicted)
+        self._keep(network, epochs)
+        self.val_f1_ = self._val_f1(task, self._proba_in(view, task.val))
         self.seconds_ = {"preparation": prepared - started, "training": time.perf_counter() - prepared}
-        return self._proba_in(view, asked)
+        return self._proba_in(view, task.asked)
 
     def _proba(self, graph: Graph, nodes: IntArray) -> FloatArray:
-        return self._proba_in(self._view(graph, nodes), nodes)
+        return np.concatenate([self._proba_in(self._view(graph, part), part) for part in self._parts(nodes)])
 
+    @torch.no_grad()
     def _proba_in(self, view: View, nodes: IntArray) -> FloatArray:
         if nodes.size == 0:
-            return np.zeros((0, self.classes_.size), np.float32)
-        with torch.no_grad(), seeded(self.seed):
-            return np.asarray(self._squash(self._out(self.networks_[0], view, nodes)).numpy())
+            return np.zeros((0, self._classes.ids.size), np.float32)
+        return np.asarray(self._classes.proba(self._all_out(self.networks_, view, nodes)).numpy())
 
-    def _make_networks(self) -> nn.ModuleList:
-        return nn.ModuleList([self._make_network(self.n_features_in_, self.classes_.size)])
+    def _all_out(self, network: nn.Module, view: View, nodes: IntArray) -> torch.Tensor:
+        return torch.cat([self._out(network, view, part) for part in self._parts(nodes)])
+
+    def _parts(self, nodes: IntArray) -> list[IntArray]:
+        """The nodes, at most ``AT_ONCE`` at a time."""
+        return np.split(nodes, range(self.AT_ONCE, nodes.size, self.AT_ONCE)) if self.AT_ONCE else [nodes]
+
+    def _batches(self, count: int, rng: np.random.Generator) -> list[IntArray]:
+        """An epoch of so many training nodes in a new order, a batch for each step."""
+        size = self.batch_size or self.AT_ONCE or count
+        return np.split(rng.permutation(count), range(size, count, size))

@@ -5,7 +5,6 @@ Bojchevski et al., "Scaling Graph Neural Networks with Approximate PageRank", KD
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -15,16 +14,14 @@ import scipy.sparse as sp
 import torch
 from torch import nn
 
-from nodewise._typing import FloatArray, IntArray
-from nodewise.baselines.matrix import InputLinear, Inputs, SparseMatrix, some_rows
+from nodewise._typing import IntArray
+from nodewise.baselines.matrix import MLP, Inputs, SparseMatrix, some_rows
 from nodewise.baselines.network import GraphNetwork
 from nodewise.baselines.pushed import Neighbourhoods, check_push, inputs_of, pagerank
 from nodewise.diffusion.walks import Weights
 from nodewise.graph import Graph
-from nodewise.learn.classifier import check_whole
+from nodewise.learn.task import check_whole
 from nodewise.learn.trainer import loss_of
-
-AT_ONCE = 1 << 14  # nodes answered for at a time
 
 
 class View(NamedTuple):
@@ -34,34 +31,19 @@ class View(NamedTuple):
     inputs: Inputs
 
 
-class MLP(nn.Module):
-    """Linear layers without bias, ReLU between them, dropout before each."""
-
-    def __init__(self, inputs: int, outputs: int, hidden: int, layers: int, dropout: float) -> None:
-        super().__init__()
-        widths = [inputs, *[hidden] * (layers - 1), outputs]
-        self.first = InputLinear(inputs, widths[1], dropout, bias=False)
-        self.rest = nn.ModuleList(nn.Linear(a, b, bias=False) for a, b in itertools.pairwise(widths[1:]))
-        self.dropout = dropout
-
-    def forward(self, rows: Inputs) -> torch.Tensor:
-        out: torch.Tensor = self.first(rows)
-        for linear in self.rest:
-            out = linear(nn.functional.dropout(torch.relu(out), self.dropout, self.training))
-        return out
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
 class PPRGo(GraphNetwork[View]):
-    """``alpha``: the chance that a PageRank walk stops at each step. ``epsilon``: what a push may leave behind, a unit
-    of degree. ``top_k``: neighbours kept of each node. The defaults are the authors' (config_demo.yaml of their code,
-    with the ``alpha`` that they use for all graphs but Reddit), but for what stops the training.
+    """``alpha``: the chance that a PageRank walk stops at each step. ``epsilon``: what a push may leave behind, per
+    unit of degree. ``top_k``: neighbours kept of each node. The defaults are the authors' (config_demo.yaml of their
+    code, with the ``alpha`` that they use for all graphs but Reddit), but for what stops the training.
 
     >>> import nodewise as nw
     >>> g = nw.synthetic.dcsbm(500, avg_degree=10, classes=3, features=16, seed=0)
     >>> PPRGo(seed=0).fit(g, range(60), range(60, 120)).score(g, range(120, 500)) > 0.6
     True
     """
+
+    AT_ONCE: ClassVar[int | None] = 1 << 14
 
     alpha: float = 0.25
     epsilon: float = 1e-4
@@ -86,7 +68,7 @@ class PPRGo(GraphNetwork[View]):
         check_whole("top_k", self.top_k)
 
     def _make_network(self, inputs: int, outputs: int) -> nn.Module:
-        return MLP(inputs, outputs, self.hidden, self.layers, self.dropout)
+        return MLP([inputs, *[self.hidden] * (self.layers - 1), outputs], self.dropout)
 
     def _view(self, graph: Graph, nodes: IntArray) -> View:
         found = pagerank(graph, nodes, self.alpha, self.epsilon, self.top_k, self.threads)
@@ -96,10 +78,6 @@ class PPRGo(GraphNetwork[View]):
         return View(Neighbourhoods(found.nodes, weights._replace(nodes=places.astype(np.int32))), inputs)
 
     def _out(self, network: nn.Module, view: View, nodes: IntArray) -> torch.Tensor:
-        parts = [nodes[i : i + AT_ONCE] for i in range(0, nodes.size, AT_ONCE)]
-        return torch.cat([self._weighed(network, view, part) for part in parts])
-
-    def _weighed(self, network: nn.Module, view: View, nodes: IntArray) -> torch.Tensor:
         """The network over the neighbours of these nodes, each once, and the weighted sums of what it says."""
         weights = view.found.of(nodes)
         used, places = np.unique(weights.nodes, return_inverse=True)
@@ -111,18 +89,12 @@ class PPRGo(GraphNetwork[View]):
     def _losses(
         self, network: nn.Module, view: View, nodes: IntArray, labels: torch.Tensor, rng: np.random.Generator
     ) -> Iterator[torch.Tensor]:
-        order = rng.permutation(nodes.size)
-        size = self.batch_size or nodes.size
-        for chosen in np.split(order, range(size, nodes.size, size)):
+        for chosen in self._batches(nodes.size, rng):
             yield loss_of(self._out(network, view, nodes[chosen]), labels[torch.from_numpy(chosen)])
 
     def _work(self, graph: Graph, nodes: IntArray) -> int:
         neighbours = min(graph.num_nodes, min(self.batch_size or nodes.size, nodes.size) * self.top_k)
         return neighbours * graph.num_features // 8 * self.hidden
-
-    def _proba(self, graph: Graph, nodes: IntArray) -> FloatArray:
-        parts = [nodes[i : i + AT_ONCE] for i in range(0, nodes.size, AT_ONCE)]
-        return np.concatenate([super(PPRGo, self)._proba(graph, part) for part in parts])
 
 
 def symmetric(graph: Graph, found: Neighbourhoods) -> Weights:

@@ -12,15 +12,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from nodewise._typing import FloatArray, IntArray
-from nodewise.baselines.spread import SpreadClassifier, spread
+from nodewise.baselines.decoupled import RowRival
+from nodewise.baselines.spread import spread
 from nodewise.graph import Graph
-from nodewise.learn.classifier import check_whole
+from nodewise.learn.task import check_whole
 from nodewise.memory import memory_budget
 from nodewise.parallel import thread_count
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SGC(SpreadClassifier):
+class SGC(RowRival):
     """``hops``: K. ``layers=1``: the paper's logistic regression.
 
     >>> import nodewise as nw
@@ -46,7 +47,7 @@ class SGC(SpreadClassifier):
         super().check_params()
         check_whole("hops", self.hops, 0)
 
-    def _represent_block(self, graph: Graph, nodes: IntArray, block: slice) -> FloatArray:
+    def represent_block(self, graph: Graph, nodes: IntArray, block: slice) -> FloatArray:
         shares = np.zeros(self.hops + 1)
         shares[-1] = 1.0
         memory, threads = memory_budget(self.memory), thread_count(self.threads)

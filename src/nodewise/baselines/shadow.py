@@ -22,11 +22,10 @@ from nodewise.baselines.network import GraphNetwork
 from nodewise.baselines.pushed import check_push, inputs_of, pagerank
 from nodewise.errors import InputError
 from nodewise.graph import Graph
-from nodewise.learn.classifier import check_whole
+from nodewise.learn.task import check_whole
 from nodewise.learn.trainer import loss_of
 from nodewise.parallel import map_chunks, thread_count
 
-AT_ONCE = 1 << 12  # nodes answered for at a time
 CHUNK = 64  # nodes whose neighbours a thread looks for at a time
 
 Scope = Literal["ppr", "khop"]
@@ -94,6 +93,8 @@ class ShaDowGCN(GraphNetwork[View]):
     True
     """
 
+    AT_ONCE: ClassVar[int | None] = 1 << 12
+
     scope: Scope = "ppr"
     budget: int = 32
     alpha: float = 0.15
@@ -136,8 +137,8 @@ class ShaDowGCN(GraphNetwork[View]):
         return weights.indptr, nodes
 
     def _out(self, network: nn.Module, view: View, nodes: IntArray) -> torch.Tensor:
-        parts = [nodes[i : i + AT_ONCE] for i in range(0, nodes.size, AT_ONCE)]
-        return torch.cat([network(self._batch(view, part)) for part in parts])
+        out: torch.Tensor = network(self._batch(view, nodes))
+        return out
 
     def _batch(self, view: View, nodes: IntArray) -> Batch:
         """The subgraphs of some nodes side by side. A node in several of them has one row of inputs, dropped alike."""
@@ -163,16 +164,11 @@ class ShaDowGCN(GraphNetwork[View]):
     def _losses(
         self, network: nn.Module, view: View, nodes: IntArray, labels: torch.Tensor, rng: np.random.Generator
     ) -> Iterator[torch.Tensor]:
-        size = self.batch_size or AT_ONCE
-        for chosen in np.split(rng.permutation(nodes.size), range(size, nodes.size, size)):
+        for chosen in self._batches(nodes.size, rng):
             yield loss_of(self._out(network, view, nodes[chosen]), labels[torch.from_numpy(chosen)])
 
     def _work(self, graph: Graph, nodes: IntArray) -> int:
-        return min(self.batch_size or AT_ONCE, nodes.size) * self.budget * self.layers * self.hidden**2
-
-    def _proba(self, graph: Graph, nodes: IntArray) -> FloatArray:
-        parts = [nodes[i : i + AT_ONCE] for i in range(0, nodes.size, AT_ONCE)]
-        return np.concatenate([super(ShaDowGCN, self)._proba(graph, part) for part in parts])
+        return min(self.batch_size or nodes.size, nodes.size) * self.budget * self.layers * self.hidden**2
 
 
 def near(graph: Graph, targets: IntArray, hops: int, fanout: int, seed: int, threads: int) -> tuple[IntArray, IntArray]:

@@ -1,4 +1,4 @@
-"""What the rivals share that spread the features over the whole graph, some columns at a time.
+"""Spreading features over the whole graph, some columns at a time.
 
 ``sum over l of w_l (D^(r-1) A D^-r)^l X`` is NIGCN's exact hops between two scalings: ``D^(r-1) A D^-r`` is
 ``D^r P D^-r``. ``r = 0`` is the random walk ``P = D^-1 A``, ``r = 1/2`` the symmetric ``D^-1/2 A D^-1/2``, ``r = 1``
@@ -8,7 +8,6 @@ is ``A D^-1``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,26 +16,10 @@ from nodewise._typing import DoubleArray, Features, FloatArray, IntArray
 from nodewise.diffusion import exact
 from nodewise.features import row_scales
 from nodewise.graph import Graph
-from nodewise.learn.decoupled import DecoupledClassifier
 from nodewise.memory import memory_budget
 from nodewise.parallel import map_chunks, thread_count
 
 COLUMNS = 16  # of float32: a cache line of a node's numbers
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class SpreadClassifier(DecoupledClassifier):
-    """Base of the classifiers that make rows a column at a time, of whatever nodes are asked about."""
-
-    def _represent(self, graph: Graph, nodes: IntArray) -> FloatArray:
-        return self._represent_block(graph, nodes, slice(0, graph.num_features))
-
-    def _column_blocks(self, graph: Graph, nodes: IntArray | None, memory: int) -> list[slice] | None:
-        """All columns, or as many as leave the rows of all nodes a quarter of the memory."""
-        count = graph.num_nodes if nodes is None else nodes.size
-        width = max(1, memory // (16 * max(1, count)))
-        columns = graph.num_features
-        return [slice(first, min(columns, first + width)) for first in range(0, columns, width)]
 
 
 def spread(
@@ -71,7 +54,7 @@ def over_columns(
     threads: int | None,
     memory: int | str | None,
 ) -> FloatArray:
-    """The rows that ``work`` makes of narrow blocks of columns, a thread each.
+    """The rows that ``work`` makes of narrow blocks of columns, one per thread.
 
     ``scale`` multiplies the features' rows. ``held``: arrays of a block's size that ``work`` has at a time. A column's
     numbers must not depend on the block that it is in.

@@ -34,7 +34,7 @@ def compare(
     output: Annotated[
         Path, typer.Option("-o", "--output", help="The folder for table, picture and results.", show_default=False)
     ],
-    methods: Annotated[str, typer.Option(help="'all', or some of them, as nigcn,sgc,grand+.")] = "all",
+    methods: Annotated[str, typer.Option(help="'all', or some of them, for example nigcn,sgc,grand+.")] = "all",
     splits: Splits = None,
     split_file: SplitFile = None,
     split: NamedSplit = None,
@@ -43,7 +43,7 @@ def compare(
     test: Test = None,
     inductive: Inductive = False,
     budget: Annotated[
-        float | None, typer.Option(help="Seconds that a method may take. (default: no limit)", show_default=False)
+        float | None, typer.Option(help="Time limit per method, in seconds. (default: no limit)", show_default=False)
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of splits and methods.")] = 0,
     threads: Threads = None,
@@ -61,7 +61,7 @@ def compare(
     check_split_options(splits, split_file, split, per_class=per_class, val=val, test=test)
     names = baselines.METHODS if methods.strip().lower() == "all" else _listed(methods)
     # The graph is not kept: it would take memory from the workers.
-    chosen = choose_splits(load_source(source, data_dir), splits, split_file, split, per_class, val, test, seed)
+    chosen = choose_splits(load_source(source, data_dir), source, splits, split_file, split, per_class, val, test, seed)
     try:
         with _told(len(names)) as progress:
             made = compare(
@@ -104,7 +104,7 @@ def _told(total: int) -> Iterator[Callable[[Step], None]]:
 
 def _outcome(row: MethodRow) -> str:
     score = "" if row.test_f1_mean is None else f"test micro-F1 {100 * row.test_f1_mean:.2f}%"
-    time = "" if row.seconds is None else f"{row.seconds:.2f} s a split"
+    time = "" if row.seconds is None else f"{row.seconds:.2f} s per split"
     return ", ".join(part for part in (score, time, row.note) if part)
 
 

@@ -67,28 +67,21 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Se
 
 
 @contextmanager
-def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar on stderr where that is a terminal; yields a function that moves it on."""
-    done = 0
+def stages(lines: bool = False) -> Iterator[Callable[[str, float, float | None], None]]:
+    """Progress bars on stderr where that is a terminal, one per stage, each with the time left.
 
-    def advance(steps: int) -> None:
-        nonlocal done
-        done += steps
-        show(what, done, total)
-
-    with stages() as show:
-        show(what, 0, total)
-        yield advance
-
-
-@contextmanager
-def stages() -> Iterator[Callable[[str, float, float | None], None]]:
-    """Progress bars on stderr where that is a terminal, one a stage, each with the time left.
-
-    Yields a function of what is going on, how much of it is done, and of how much, or None where nobody knows.
+    Elsewhere nothing or, with ``lines``, a line when a stage begins. Yields a function of what is going on, how much of
+    it is done, and of how much, or None where nobody knows.
     """
     if not sys.stderr.isatty():
-        yield lambda *_: None
+        begun: set[str] = set()
+
+        def tell(what: str, done: float, total: float | None) -> None:
+            if lines and what not in begun:
+                begun.add(what)
+                say(f"{what} …")
+
+        yield tell
         return
     from rich.console import Console
     from rich.progress import (

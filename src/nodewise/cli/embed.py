@@ -28,9 +28,9 @@ def embed(
     address: Address = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Represent the nodes of SOURCE as MODEL sees them: a row (node, representation) a node.
+    """Represent the nodes of SOURCE as MODEL sees them: one row (node, representation) per node.
 
-    A run that was killed goes on where it stopped when the same command is given again.
+    If a run is interrupted, give the same command again: it continues where it stopped.
     """
     make_shards(
         "embed", model, source, output, memory,

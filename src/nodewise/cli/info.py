@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nodewise.cli.console import print_json, print_table
 from nodewise.cli.options import DataDir, Json, Source, load_source
+
+if TYPE_CHECKING:
+    from nodewise.graph import Graph
 
 
 def info(
@@ -23,7 +26,7 @@ def info(
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Describe SOURCE: counts, degrees, components, labels, homophily, diffusion lengths, and the plan."""
+    """Describe SOURCE: counts, degrees, components, labels, lengths, the plan, and what training should take."""
     from nodewise.learn.presets import presets
     from nodewise.report import describe
 
@@ -36,6 +39,7 @@ def info(
         epsilon=epsilon if epsilon is not None else known.get("epsilon", 0.01),
         convention=known.get("convention", "paper"),
     )
+    report["train_seconds"] = _train_seconds(graph)
     if json:
         print_json(report)
     else:
@@ -55,7 +59,23 @@ def _lines(report: dict[str, Any]) -> list[tuple[str, str]]:
     for convention, spread in report["lengths"].items():
         lines.append((f"lengths, {convention}", f"{_range(spread)} hops at tau {report['tau']}"))
     plan = report["plan"]
-    return [*lines, (f"plan, {plan['targets']:,} targets", f"{plan['engine']}: {plan['reason']}")]
+    lines.append((f"plan, {plan['targets']:,} targets", f"{plan['engine']}: {plan['reason']}"))
+    expected = report["train_seconds"]
+    if expected is not None:
+        stages = ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in expected.items())
+        lines.append(("nodewise train", f"about {sum(expected.values()):.0f} s expected ({stages})"))
+    return lines
+
+
+def _train_seconds(graph: Graph) -> dict[str, float] | None:
+    """What ``nodewise train`` should take where it holds out two fifths of the labels."""
+    from nodewise.learn.nigcn import NIGCN
+    from nodewise.splits import held_out_splits
+
+    if graph.labels is None:
+        return None
+    split = held_out_splits(graph.labels, 1)[0]
+    return NIGCN().expected_seconds(graph, *(part.size for part in split))
 
 
 def _range(spread: dict[str, float]) -> str:

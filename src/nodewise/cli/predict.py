@@ -19,6 +19,16 @@ def predict(
         typer.Option("-o", "--output", help="A folder of shards, or a .parquet or .csv file.", show_default=False),
     ],
     nodes: Nodes = "all",
+    coverage: Annotated[
+        float | None,
+        typer.Option(
+            help="Write sets of labels that hold the true one this often, for example 0.9.", show_default=False
+        ),
+    ] = None,
+    min_confidence: Annotated[
+        float | None,
+        typer.Option(help="Leave the label empty where its probability is lower, for example 0.8.", show_default=False),
+    ] = None,
     engine: Engine = None,
     chunk: Chunk = None,
     memory: Memory = None,
@@ -28,13 +38,14 @@ def predict(
     address: Address = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Predict labels with MODEL on SOURCE: a row (node, label, probability) a node.
+    """Predict labels with MODEL on SOURCE: one row (node, label, probability) per node.
 
-    Where nodes have several labels each, a row for every label whose probability is above a half. A run that was
-    killed goes on where it stopped when the same command is given again.
+    Where nodes have several labels, one row per label. With --coverage, one row per
+    label in the node's set, the most probable first. If a run is interrupted, give
+    the same command again: it continues where it stopped.
     """
     make_shards(
         "predict", model, source, output, memory,
-        nodes=nodes, engine=engine, chunk=chunk, threads=threads, overwrite=overwrite, on=on, address=address,
-        data_dir=data_dir,
+        nodes=nodes, coverage=coverage, min_confidence=min_confidence, engine=engine, chunk=chunk, threads=threads,
+        overwrite=overwrite, on=on, address=address, data_dir=data_dir,
     )  # fmt: skip

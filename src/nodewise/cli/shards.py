@@ -14,27 +14,29 @@ from nodewise.cli.console import say
 from nodewise.cli.options import given
 
 if TYPE_CHECKING:
+    from nodewise.engines.folder import Summary
     from nodewise.engines.runner import Progress
 
 _CLUSTER = "Cluster"
 PERIOD = 600.0  # seconds over which a rate is taken: a chunk can take a minute
 
 Model = Annotated[Path, typer.Argument(help="A folder written by 'nodewise train'.", show_default=False)]
-Nodes = Annotated[str, typer.Option(help="'all', or a file with a node a line (ids, or names where there are names).")]
-Chunk = Annotated[int | None, typer.Option(help="Nodes a shard. (default: 65536)", show_default=False)]
+Nodes = Annotated[str, typer.Option(help="'all', or a file with one node per line: ids, or names if there are names.")]
+Chunk = Annotated[int | None, typer.Option(help="Nodes per shard. (default: 65536)", show_default=False)]
 Engine = Annotated[
     str | None,
-    typer.Option(help="auto, exact, walks or stratified. (default: as the model learned)", show_default=False),
+    typer.Option(help="auto, exact, walks or stratified. (default: the one used in training)", show_default=False),
 ]
 Memory = Annotated[
-    str | None, typer.Option(help="Memory for the diffusion, as 4GB. (default: a quarter)", show_default=False)
+    str | None,
+    typer.Option(help="Memory limit, for example 4GB. (default: a quarter of what is available)", show_default=False),
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the shards of another model, graph or nodes.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the shards of another job in this folder.")]
 On = Annotated[str, typer.Option(help="local, or ray: on a cluster.", rich_help_panel=_CLUSTER)]
 Address = Annotated[
     str | None,
     typer.Option(
-        help="The cluster, as HOST:6379 or auto. (default: $RAY_ADDRESS, else one is started on this machine)",
+        help="The cluster: HOST:6379 or auto. (default: $RAY_ADDRESS, or a new one on this machine)",
         rich_help_panel=_CLUSTER,
         show_default=False,
     ),
@@ -52,7 +54,17 @@ def make_shards(
     with bars(kind) as progress:
         done = run(kind, model, source, output, memory=amount, progress=progress, **given(**options))
     rate = f", {done.made / done.seconds:,.0f} nodes/s" if done.made and done.seconds else ""
-    say(f"{done.nodes:,} nodes, {done.rows:,} rows written to {output}: {done.seconds:.1f} s{rate}")
+    extra = _about_labels(done, options)
+    say(f"{done.nodes:,} nodes, {done.rows:,} rows{extra} written to {output}: {done.seconds:.1f} s{rate}")
+
+
+def _about_labels(done: Summary, options: dict[str, Any]) -> str:
+    """What an option about labels came to: how large sets are, or how many nodes have no label."""
+    if options.get("coverage") is not None and done.nodes:
+        return f" ({done.rows / done.nodes:.2f} labels per node)"
+    if options.get("min_confidence") is not None:
+        return f" ({done.unlabelled:,} without a label)"
+    return ""
 
 
 @contextmanager

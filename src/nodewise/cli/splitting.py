@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from nodewise.cli.console import say
 from nodewise.cli.options import given
 
 if TYPE_CHECKING:
@@ -19,20 +18,21 @@ def _option(text: str, *names: str) -> Any:
     return typer.Option(*names, help=text, rich_help_panel="Splits", show_default=False)
 
 
-Splits = Annotated[int | None, _option("Number of random splits. (default: 1)")]
-SplitFile = Annotated[Path | None, _option("npz with integer arrays train, val, test, a row a split.")]
+Splits = Annotated[int | None, _option("Number of random splits with 20 nodes per class, 500 and 1,000.")]
+SplitFile = Annotated[Path | None, _option("npz with integer arrays train, val, test, a row per split.")]
 NamedSplit = Annotated[str | None, _option("'official': the split that comes with the data.")]
-PerClass = Annotated[int | None, _option("Training nodes a class in a random split. (default: 20)")]
+PerClass = Annotated[int | None, _option("Training nodes per class in a random split. (default: 20)")]
 Val = Annotated[int | None, _option("Validation nodes in a random split. (default: 500)")]
 Test = Annotated[int | None, _option("Test nodes in a random split. (default: 1000)")]
 Inductive = Annotated[bool, _option("Train on the subgraph of the training part only.", "--inductive")]
 
 
 class Chosen(NamedTuple):
-    """Splits, and in words where they come from."""
+    """Splits, in words where they come from, and whether they hold out a part of all labels of a user's own graph."""
 
     splits: list[Split]
     origin: str
+    own: bool = False
 
 
 def check_split_options(splits: int | None, split_file: Path | None, split: str | None, **sizes: int | None) -> None:
@@ -50,6 +50,7 @@ def check_split_options(splits: int | None, split_file: Path | None, split: str 
 
 def choose_splits(
     graph: Graph,
+    source: str,
     splits: int | None,
     split_file: Path | None,
     split: str | None,
@@ -58,26 +59,29 @@ def choose_splits(
     test: int | None,
     seed: int,
 ) -> Chosen:
-    """The splits that these options ask for."""
-    from nodewise.errors import InputError
-    from nodewise.splits import official_split, random_splits, read_split_file, share_splits
+    """The splits that these options ask for.
 
+    Without any: the official split where there is one; of a named data set without one, 20 nodes per class, 500 and
+    1,000; of a user's own graph, a fifth of each class to validate and a fifth to test.
+    """
+    from nodewise.datasets import registry
+    from nodewise.errors import InputError
+    from nodewise.splits import PARTS, held_out_splits, official_split, random_splits, read_split_file
+
+    own = registry.lookup(source) is None
     if split_file is not None:
         return Chosen(read_split_file(split_file, graph.num_nodes), str(split_file))
-    if split is not None:
-        return Chosen([official_split(graph)], "the official one")
     if graph.labels is None:
         raise InputError(f"{graph.name} has no labels to learn from; import it with --labels")
-    sizes, count = given(per_class=per_class, val=val, test=test), 1 if splits is None else splits
-    try:
-        drawn = random_splits(graph.labels, count, seed=seed, **sizes)
-        return Chosen(drawn, f"drawn with seed {seed}, {_sizes(drawn[0])}")
-    except InputError:
-        if sizes or count < 1 or seed < 0:
-            raise
-        say("too few known labels for 20 a class, 500 and 1,000: taking 60% / 20% / 20% of them instead")
-        drawn = share_splits(graph.labels, count, seed)
-        return Chosen(drawn, f"drawn with seed {seed}, 60% / 20% / 20%: {_sizes(drawn[0])}")
+    sizes = given(per_class=per_class, val=val, test=test)
+    if split is not None or (splits is None and not sizes and all(part in graph.splits for part in PARTS)):
+        found = official_split(graph)
+        return Chosen([found], f"the official one, {_sizes(found)}", own)
+    if splits is None and not sizes and own:
+        drawn = held_out_splits(graph.labels, 1, seed)
+        return Chosen(drawn, f"drawn by class with seed {seed}, {_sizes(drawn[0])}", own)
+    drawn = random_splits(graph.labels, 1 if splits is None else splits, seed=seed, **sizes)
+    return Chosen(drawn, f"drawn with seed {seed}, {_sizes(drawn[0])}")
 
 
 def _sizes(split: Split) -> str:

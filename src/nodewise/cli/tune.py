@@ -1,4 +1,4 @@
-"""nodewise tune: search for a network and its training that suit a graph."""
+"""nodewise tune: search around the default for parameters that suit a graph better."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from nodewise.cli.splitting import (
 if TYPE_CHECKING:
     from nodewise.tuning import Tuned
 
-SHOWN = 5  # of the trials, the best
+SHOWN = 4  # trials beside the default: the best
 
 
 def tune(
     source: Source,
     output: Annotated[
         Path,
-        typer.Option("-o", "--output", help="The folder for study, picture and preset.", show_default=False),
+        typer.Option("-o", "--output", help="Folder for the study, its picture and the preset.", show_default=False),
     ],
-    trials: Annotated[int, typer.Option(help="How many there are to be, with those that the folder holds.")] = 50,
+    trials: Annotated[int, typer.Option(help="Total number of trials, including finished ones.")] = 50,
     timeout: Annotated[
         float | None,
-        typer.Option(help="Seconds after which no trial is begun. (default: no limit)", show_default=False),
+        typer.Option(help="Seconds after which no new trial begins. (default: no limit)", show_default=False),
     ] = None,
     splits: Splits = None,
     split_file: SplitFile = None,
@@ -50,41 +50,62 @@ def tune(
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Search for parameters that suit SOURCE, by its validation nodes.
+    """Search for parameters that suit SOURCE better than the default.
 
-    One diffusion serves all trials. The same command goes on where an
-    interrupted one stopped; more --trials go on from a finished one. What is
-    found goes to preset.json, for: nodewise train SOURCE --preset FILE
+    The first trial is the default: what nodewise train finds by itself. At
+    the end the best trial and the default are judged once more by the
+    validation nodes; preset.json gets the best trial only if it is better,
+    else the default. Then: nodewise train SOURCE --preset FILE
+
+    One diffusion serves all trials. The same command continues after an
+    interruption, and with more --trials after the end.
     """
     from nodewise.tuning import tune
 
     check_split_options(splits, split_file, split, per_class=per_class, val=val, test=test)
-    chosen = choose_splits(load_source(source, data_dir), splits, split_file, split, per_class, val, test, seed)
+    chosen = choose_splits(load_source(source, data_dir), source, splits, split_file, split, per_class, val, test, seed)
     try:
-        with stages() as show:
+        with stages(lines=True) as show:
             tuned = tune(
                 source, output, chosen.splits, trials=trials, timeout=timeout, seed=seed, threads=threads,
-                memory=memory, data_dir=data_dir, progress=lambda done: show(f"tune {source}", len(done), trials),
+                memory=memory, data_dir=data_dir, progress=show,
             )  # fmt: skip
     except KeyboardInterrupt:
-        say(f"what is finished is kept in {output}; the same command goes on from there")
+        say(f"finished trials are kept in {output}; the same command continues from there")
         raise
     if json:
         print_json(tuned.to_json())
         return
     _show(tuned)
-    say(f"study and picture are in {output}; use what was found by: nodewise train {source} --preset {tuned.preset}")
+    say(f"study and picture: {output}; next: nodewise train {source} --preset {tuned.preset}")
 
 
 def _show(tuned: Tuned) -> None:
-    names = [name for name in tuned.best.point if name in tuned.params]
-    best = sorted(tuned.trials, key=lambda trial: (trial.given_up, -trial.value))[:SHOWN]
-    numbers = [str(trial.number) for trial in best]
+    default, *others = tuned.trials
+    best = [default, *sorted(others, key=lambda trial: (trial.given_up, -trial.value))[:SHOWN]]
+    numbers = ["default", *(str(trial.number) for trial in best[1:])]
     rows = [["val F1 %", *(f"{100 * trial.value:.2f}" for trial in best)]]
-    rows += [[name.replace("_", " "), *(_short(trial.point[name]) for trial in best)] for name in names]
+    rows += [[name.replace("_", " "), *(_short(trial.point[name]) for trial in best)] for name in default.point]
     print_table(("trial", *numbers), rows, right=numbers)
     given_up = sum(trial.given_up for trial in tuned.trials)
     typer.echo(f"{tuned.dataset}: {len(tuned.trials)} trials, {given_up} of them given up early")
+    typer.echo(_verdict(tuned))
+    typer.echo(
+        f"the preset holds the parameters of {f'trial {tuned.best.number}' if tuned.is_better else 'the default'}"
+    )
+
+
+def _verdict(tuned: Tuned) -> str:
+    """Whether the best trial is better than the default, and how sure that is."""
+    if tuned.best == tuned.trials[0]:
+        return "no measurable gain over the default: no other trial has more validation labels right"
+    said = "better than the default" if tuned.is_better else "no measurable gain over the default"
+    gain = f"{abs(tuned.gain):,} {'more' if tuned.gain > 0 else 'fewer'}" if tuned.gain else "as many"
+    return (
+        f"{said}: judged once more, trial {tuned.best.number} has {gain} validation labels right "
+        f"({100 * tuned.confirmed_value:.2f}% against {100 * tuned.default_value:.2f}%; standard error "
+        f"{tuned.standard_error:.1f} labels)"
+    )
 
 
 def _short(value: float | bool | str) -> str:

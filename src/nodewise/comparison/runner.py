@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from nodewise.comparison.folder import Folder, held, read_results
 from nodewise.comparison.machine import describe_machine
 from nodewise.comparison.process import Ending, run_worker
 from nodewise.comparison.results import Comparison, MethodRow
+from nodewise.comparison.settings import Settings, plain
 from nodewise.comparison.task import Task
 from nodewise.datasets import load, registry
 from nodewise.engines.opened import graph_id, placed
@@ -26,8 +26,6 @@ from nodewise.held import write_json, write_text
 from nodewise.learn.evaluate import versions
 from nodewise.parallel import thread_count
 from nodewise.splits import Split, digest_of_splits
-
-Settings = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -182,7 +180,6 @@ def _settings(name: str, source: str, given: Mapping[str, Mapping[str, Any]], se
     except ImportError:
         return None
     try:
-        plain: Settings = json.loads(json.dumps({**params, "seed": seed}, allow_nan=False))  # as they are kept
+        return plain({**params, "seed": seed})
     except (TypeError, ValueError) as error:
         raise InputError(f"settings of {name}: expected numbers, text, lists and the like ({error})") from error
-    return plain

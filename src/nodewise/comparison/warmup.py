@@ -14,7 +14,7 @@ from nodewise._typing import Features
 from nodewise.diffusion.plan import Engine
 from nodewise.features import Quantized
 from nodewise.graph import Graph
-from nodewise.learn.classifier import NodeClassifier
+from nodewise.learn.estimator import NodeClassifier
 from nodewise.learn.evaluate import evaluate
 from nodewise.splits import Split
 

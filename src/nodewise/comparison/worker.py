@@ -22,10 +22,10 @@ from nodewise.errors import NodewiseError
 
 def run(task: Task) -> None:
     """Fit and test the method on each split, and write what came out."""
-    from nodewise.baselines import method
     from nodewise.comparison.folder import Folder
     from nodewise.comparison.machine import peak_memory
     from nodewise.comparison.results import FinishedSplit
+    from nodewise.comparison.settings import model_of, plain
     from nodewise.comparison.warmup import warm_up
     from nodewise.datasets import load
     from nodewise.held import write_json
@@ -33,14 +33,14 @@ def run(task: Task) -> None:
     from nodewise.splits import read_split_file
 
     folder = Folder(Path(task.folder))
-    model = method(task.method)(**task.settings, threads=task.threads)
+    model = model_of(task.method, task.settings, task.threads)
     graph = load(task.source, task.data_dir)
     splits = read_split_file(folder.splits, graph.num_nodes)
     warm_up(model, graph, splits[0], task.inductive)
     for number in task.splits:
         result = evaluate(model, graph, [splits[number]], inductive=task.inductive).splits[0]
         finished = FinishedSplit(**asdict(replace(result, split=number)), peak_memory=peak_memory())
-        facts = {"method": task.method, "settings": task.settings, "params": model.get_params()}
+        facts = {"method": task.method, "settings": task.settings, "params": plain(model.get_params())}
         write_json(folder.result(task.method, number), {**facts, **asdict(finished)})
 
 

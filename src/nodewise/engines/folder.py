@@ -29,7 +29,10 @@ STAMP, PLACES = b"nodewise.job", b"nodewise.places"  # in the metadata of a shar
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """What a run did: ``made`` of the ``nodes`` in ``seconds``; the others were there already."""
+    """What a run did: ``made`` of the ``nodes`` in ``seconds``; the others were there already.
+
+    ``unlabelled``: rows without a label, of nodes that are not sure enough.
+    """
 
     kind: str
     nodes: int
@@ -37,6 +40,7 @@ class Summary:
     shards: int
     made: int
     seconds: float
+    unlabelled: int = 0
 
 
 def is_job_folder(path: Path) -> bool:
@@ -86,8 +90,8 @@ def missing_blocks(job: Job) -> list[int]:
     return [block for block in range(len(job.blocks or ())) if not job.column_file(block).is_file()]
 
 
-def rows_of_shard(job: Job, chunk: int) -> int:
-    """The number of rows in a shard, which must be this job's."""
+def rows_of_shard(job: Job, chunk: int) -> tuple[int, int]:
+    """The number of rows in a shard, which must be this job's, and how many of them have no label."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -101,7 +105,14 @@ def rows_of_shard(job: Job, chunk: int) -> int:
     stamp = stamp_of(job, chunk)
     if {key: (found.metadata or {}).get(key) for key in stamp} != stamp:
         raise StoreError(f"{file}: not a shard of this job; delete it, and the same command makes its own")
-    return int(found.num_rows)
+    return int(found.num_rows), _nulls(found, "label") if job.min_confidence is not None else 0
+
+
+def _nulls(metadata: Any, column: str) -> int:
+    """How many values of a column are null, as a Parquet file's metadata has it."""
+    place = metadata.schema.names.index(column)
+    parts = [metadata.row_group(i).column(place).statistics for i in range(metadata.num_row_groups)]
+    return sum(part.null_count for part in parts if part is not None)
 
 
 def stamp_of(job: Job, chunk: int) -> dict[bytes, bytes]:
@@ -112,8 +123,9 @@ def stamp_of(job: Job, chunk: int) -> dict[bytes, bytes]:
 
 def finish(job: Job, made: int, seconds: float) -> Summary:
     """Write the summary, and drop all that was there for the work alone; the summary of an earlier end is kept."""
-    rows = sum(rows_of_shard(job, chunk) for chunk in range(job.num_chunks))
-    summary = Summary(job.kind, job.num_nodes, rows, job.num_chunks, made, round(seconds, 3))
+    counts = [rows_of_shard(job, chunk) for chunk in range(job.num_chunks)]
+    rows, unlabelled = (sum(column) for column in zip(*counts, strict=True))
+    summary = Summary(job.kind, job.num_nodes, rows, job.num_chunks, made, round(seconds, 3), unlabelled)
     if made or not (job.folder / SUMMARY).is_file():
         with new_file(job.folder / SUMMARY) as temporary:
             temporary.write_text(json.dumps(dataclasses.asdict(summary), indent=2) + "\n", encoding="utf-8")
@@ -125,8 +137,8 @@ def finish(job: Job, made: int, seconds: float) -> Summary:
 def _difference(before: Job, job: Job) -> str:
     """What tells two jobs apart, in words."""
     there, here = before.identity, job.identity
-    differing = [name for name in here if there[name] != here[name]]
-    parts = [f"{name} ({_short(there[name])} there, {_short(here[name])} here)" for name in differing]
+    differing = [name for name in {**there, **here} if there.get(name) != here.get(name)]
+    parts = [f"{name} ({_short(there.get(name))} there, {_short(here.get(name))} here)" for name in differing]
     return f"holds the work of another job, which differs in {', '.join(parts)}"
 
 

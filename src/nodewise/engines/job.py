@@ -19,7 +19,7 @@ from nodewise.diffusion.plan import Engine
 from nodewise.errors import InputError, StoreError
 
 Kind = Literal["predict", "embed"]
-CHUNK = 1 << 16  # nodes a shard
+CHUNK = 1 << 16  # nodes per shard
 
 FORMAT, FORMAT_VERSION = "nodewise-job", 1
 # Readers of Parquet folders pass over names that begin so.
@@ -34,7 +34,8 @@ class Job:
     where all nodes are asked about, in order; else the nodes lie in the output folder. ``blocks`` are the columns that
     are made for all nodes at once before any shard is, or None where a few nodes' rows can be made on their own.
     ``engine`` is another one than the model learned with, or None. ``crowded``: pieces are made side by side on a
-    machine, and share its memory where ``memory`` does not say.
+    machine, and share its memory where ``memory`` does not say. ``coverage`` and ``min_confidence``: which labels are
+    written (:func:`nodewise.predictions.predicted`).
     """
 
     kind: Kind
@@ -52,6 +53,8 @@ class Job:
     crowded: bool = False
     engine: Engine | None = None
     blocks: tuple[tuple[int, int], ...] | None = None
+    coverage: float | None = None
+    min_confidence: float | None = None
 
     def __post_init__(self) -> None:
         if self.chunk < 1:
@@ -85,7 +88,8 @@ class Job:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What decides the answer, by the names that users know."""
+        """What decides the answer, by the names that users know; options that are not given are not named."""
+        choice = {"coverage": self.coverage, "min-confidence": self.min_confidence}
         return {
             "command": self.kind,
             "model": self.model_sha256,
@@ -95,6 +99,7 @@ class Job:
             "chunk": self.chunk,
             "memory": None if self.blocks is None else self.memory,
             "engine": self.engine,
+            **{name: value for name, value in choice.items() if value is not None},
         }
 
     @property

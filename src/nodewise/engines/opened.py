@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import hashlib
 import json
 import os
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 from nodewise.datasets import load, registry
 from nodewise.diffusion.plan import Engine
 from nodewise.errors import StoreError
 from nodewise.graph import Graph
-from nodewise.learn import bundle
+from nodewise.learn import saved
 from nodewise.learn.nigcn import NIGCN
+from nodewise.learn.rows import DiffusedRows
+from nodewise.learn.task import featured
 from nodewise.memory import memory_budget
 from nodewise.parallel import thread_count
 
@@ -30,7 +32,7 @@ def placed(source: str, data_dir: str | Path | None) -> tuple[str, str | None]:
 
 def model_id(path: str) -> str:
     """What tells a model from all others: the checksum of its configuration, which has that of its numbers."""
-    return str(bundle.read_config(Path(path))["config_sha256"])
+    return str(saved.read_config(Path(path))["config_sha256"])
 
 
 def graph_id(source: str, graph: Graph) -> str:
@@ -54,21 +56,17 @@ def open_graph(source: str, data_dir: str | None, expected: str | None = None) -
 
 
 def fitted_to(
-    model: NIGCN, threads: int | None, memory: int | None, crowded: bool, engine: Engine | None = None
-) -> NIGCN:
-    """A model that works on so many threads in so much memory; if ``crowded``, beside others of its kind.
+    maker: DiffusedRows, threads: int | None, memory: int | None, crowded: bool, engine: Engine | None = None
+) -> DiffusedRows:
+    """A row maker that works on so many threads in so much memory; if ``crowded``, beside others of its kind.
 
-    ``engine``: another one than it learned with.
+    ``engine``: another one than the model learned with.
     """
-    model = copy.copy(model)
-    model.threads = threads
-    if engine is not None:
-        model.engine = engine
-    if memory is not None:
-        model.memory = memory
-    elif crowded:
-        model.memory = memory_budget(model.memory) * thread_count(threads) // thread_count(None)
-    return model
+    if memory is None and crowded:
+        memory = memory_budget(maker.memory) * thread_count(threads) // thread_count(None)
+    params = replace(maker.params, threads=threads, memory=maker.memory if memory is None else memory)
+    made = replace(maker, params=params)
+    return made if engine is None else made.with_engine(engine)
 
 
 def _check(path: str, found: str, expected: str | None) -> None:
@@ -87,7 +85,7 @@ def _model(path: str, checksum: str) -> NIGCN:
 
 @functools.lru_cache(maxsize=1)
 def _graph(source: str, data_dir: str | None, checksum: str) -> Graph:
-    return load(source, data_dir)
+    return featured(load(source, data_dir))
 
 
 def _checksum(source: str) -> str:

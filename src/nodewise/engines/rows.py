@@ -13,9 +13,7 @@ from nodewise.engines.opened import fitted_to, graph_id, open_graph, placed
 from nodewise.engines.tasks import PieceError
 from nodewise.errors import StoreError
 from nodewise.graph import Graph
-from nodewise.learn.decoupled import RowMaker
-from nodewise.learn.nigcn import NIGCN
-from nodewise.learn.rows import new_rows
+from nodewise.learn.rows import DiffusedRows, MakeRows, new_rows
 from nodewise.memory import memory_budget
 
 NODES_A_CALL = 1 << 10  # training asks about few
@@ -32,8 +30,8 @@ class Where(NamedTuple):
 @contextmanager
 def row_maker(
     source: str, data_dir: str | Path | None = None, *, address: str | None = None, threads: int | None = None
-) -> Iterator[RowMaker]:
-    """A function ``(model, graph, nodes)`` that answers what ``model.represent(graph, nodes)`` does, bit for bit.
+) -> Iterator[MakeRows]:
+    """A function ``(maker, graph, nodes)`` that answers what ``maker.rows(graph, nodes)`` does, bit for bit.
 
     ``graph`` is what ``source`` gives here; workers open ``source`` themselves. ``address``, ``threads``: as in
     :func:`nodewise.engines.run`.
@@ -41,17 +39,18 @@ def row_maker(
     (source, folder), cores = placed(source, data_dir), threads or 1
     with connected(address, cores) as ray:
 
-        def make(model: NIGCN, graph: Graph, nodes: IntArray) -> FloatArray:
+        def make(maker: DiffusedRows, graph: Graph, nodes: IntArray) -> FloatArray:
             where = Where(source, folder, graph_id(source, graph))
-            return _rows(ray, fitted_to(model, cores, None, crowded=True), graph, nodes, where)
+            settled = maker.settled(graph, nodes)  # one engine for all parts
+            return _rows(ray, fitted_to(settled, cores, None, crowded=True), graph, nodes, where)
 
         yield make
 
 
-def _rows(ray: Any, model: NIGCN, graph: Graph, nodes: IntArray, where: Where) -> FloatArray:
-    rows = new_rows(nodes.size, model.width(graph), memory_budget(model.memory) // 2)
-    blocks = model.blocks(graph, nodes)
-    shared = ray.put(model)
+def _rows(ray: Any, maker: DiffusedRows, graph: Graph, nodes: IntArray, where: Where) -> FloatArray:
+    rows = new_rows(nodes.size, graph.num_features, memory_budget(maker.memory) // 2)
+    blocks = maker.blocks(graph, nodes)
+    shared = ray.put(maker)
     places: list[Any]
     calls: dict[int, tuple[Any, ...]]
     if blocks is None:
@@ -61,17 +60,17 @@ def _rows(ray: Any, model: NIGCN, graph: Graph, nodes: IntArray, where: Where) -
         places = [(slice(None), block) for block in blocks]
         calls = {i: (shared, where, nodes, block) for i, block in enumerate(blocks)}
     try:
-        for i, part in scatter(ray, _part, calls, model.threads or 1):
+        for i, part in scatter(ray, _part, calls, maker.params.threads or 1):
             rows[places[i]] = part
     except PieceError as error:
         raise StoreError(f"rows, part {error.piece + 1:,} of {len(calls):,}, {error.said}") from error
     for first in range(0, nodes.size if blocks else 0, NODES_A_CALL):
         part = slice(first, first + NODES_A_CALL)
-        rows[part] = model.finish_rows(rows[part])
+        rows[part] = maker.finish(rows[part])
     return rows
 
 
-def _part(model: NIGCN, where: Where, nodes: IntArray, block: slice | None) -> FloatArray:
+def _part(maker: DiffusedRows, where: Where, nodes: IntArray, block: slice | None) -> FloatArray:
     """Whole rows of some nodes, or a block of columns of all."""
     graph = open_graph(*where)
-    return model.represent(graph, nodes) if block is None else model.represent_block(graph, nodes, block)
+    return maker.rows(graph, nodes) if block is None else maker.represent_block(graph, nodes, block)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from nodewise._typing import IntArray
+from nodewise.diffusion.diffuse import check_params
 from nodewise.diffusion.plan import Engine
 from nodewise.engines import folder
 from nodewise.engines.folder import Summary
@@ -23,8 +24,9 @@ from nodewise.engines.opened import fitted_to, graph_id, model_id, open_graph, o
 from nodewise.engines.tasks import PieceError, Task, run_block, run_chunk
 from nodewise.errors import InputError, StoreError
 from nodewise.graph import Graph
-from nodewise.learn.nigcn import NIGCN
-from nodewise.predictions import FORMATS, is_one_file, join_shards, read_nodes
+from nodewise.learn.rows import DiffusedRows
+from nodewise.learn.task import nodes_or_all
+from nodewise.predictions import FORMATS, check_choice, is_one_file, join_shards, read_nodes
 
 Place = Literal["local", "ray"]
 Progress: TypeAlias = Callable[[str, int, int], None]  # what is counted, how many are done, of how many
@@ -45,6 +47,8 @@ def run(
     *,
     nodes: str = "all",
     data_dir: str | Path | None = None,
+    coverage: float | None = None,
+    min_confidence: float | None = None,
     engine: Engine | None = None,
     chunk: int = CHUNK,
     memory: int | None = None,
@@ -58,18 +62,21 @@ def run(
 
     ``output`` is a folder of Parquet shards, each whole or absent: the same call goes on where a killed one stopped.
     A name that ends in .parquet or .csv is one file, put together from a hidden folder of shards beside it. ``nodes``:
-    as :func:`nodewise.predictions.read_nodes` takes them. ``engine``: another one than the model learned with ("auto":
-    the cheapest for these nodes). ``memory``: bytes that a task of the exact engine may use.
+    as :func:`nodewise.predictions.read_nodes` takes them. ``coverage``, ``min_confidence``: which labels nodes get, as
+    in :func:`nodewise.predictions.predicted`. ``engine``: another one than the model learned with ("auto": the cheapest
+    for these nodes). ``memory``: bytes that a task of the exact engine may use.
     ``on="ray"``: each piece is a task of ``threads`` cores on the cluster at ``address``.
     """
     _check_place(on)
+    check_choice(kind, coverage, min_confidence)
     target = Path(output)
     single = is_one_file(target, FORMATS[kind])
     place = target.with_name(f".{target.name}.parts") if single else target
     threads = 1 if on == "ray" and threads is None else threads
     job, listed = make_job(
-        kind, model, source, place, nodes, data_dir, engine, chunk, memory, threads, crowded=on == "ray"
-    )
+        kind, model, source, place, nodes, data_dir, engine, chunk, memory, threads,
+        crowded=on == "ray", coverage=coverage, min_confidence=min_confidence,
+    )  # fmt: skip
     job = folder.begin(job, listed, overwrite or single)
     summary = _complete(job, on, address, progress or (lambda *_: None))
     if single:
@@ -90,24 +97,28 @@ def make_job(
     memory: int | None,
     threads: int | None,
     crowded: bool = False,
+    coverage: float | None = None,
+    min_confidence: float | None = None,
 ) -> tuple[Job, IntArray | None]:
     """A job, and the nodes it asks about where these are not all."""
     model, (source, data_dir) = os.path.abspath(model), placed(source, data_dir)
     learned, graph = open_model(model), open_graph(source, data_dir)
-    fitted = fitted_to(learned, threads, memory, crowded, engine)
-    if graph.num_features != fitted.n_features_in_:
+    if graph.num_features != learned.n_features_in_:
         raise InputError(
             f"{source} has {graph.num_features:,} features; the model in {model} was trained on "
-            f"{fitted.n_features_in_:,}: give the graph that it belongs to, or train another"
+            f"{learned.n_features_in_:,}: give the graph that it belongs to, or train another"
         )
-    fitted.check_params()
-    fitted.check_known(graph)
+    maker = fitted_to(learned.row_maker, threads, memory, crowded, engine)
+    check_params(maker.params)
+    if coverage is not None:
+        learned.set_threshold(coverage)  # raises where the model cannot tell
     listed = read_nodes(nodes, graph)
     if engine == "auto":
-        engine = fitted.engine = fitted.cheapest_engine(graph, listed)
+        maker = maker.settled(graph, nodes_or_all(graph, listed))
+        engine = maker.params.engine
     elif engine is None:
-        _advise(fitted, graph, listed)
-    blocks = fitted.blocks(graph, listed)
+        _advise(maker, graph, listed)
+    blocks = maker.blocks(graph, listed)
     num_nodes = graph.num_nodes if listed is None else listed.size
     job = Job(
         kind=kind,
@@ -125,20 +136,23 @@ def make_job(
         crowded=crowded,
         engine=engine,
         blocks=None if blocks is None else _joined(blocks, 4 * num_nodes),
+        coverage=coverage,
+        min_confidence=min_confidence,
     )
     return job, listed
 
 
-def _advise(model: NIGCN, graph: Graph, nodes: IntArray | None) -> None:
+def _advise(maker: DiffusedRows, graph: Graph, nodes: IntArray | None) -> None:
     """Say so where so many nodes are asked about that another engine than the model's would be far faster."""
-    if (graph.num_nodes if nodes is None else nodes.size) >= MANY and model.engine_ != "exact":
-        best = model.cheapest_engine(graph, nodes)
+    own = maker.params.engine
+    if (graph.num_nodes if nodes is None else nodes.size) >= MANY and own != "exact":
+        best = maker.with_engine("auto").settled(graph, nodes_or_all(graph, nodes)).params.engine
         if best == "exact":
             log.warning(
                 "for so many nodes --engine exact is faster than %s, with which the model learned; it computes what "
                 "%s estimates",
-                model.engine_,
-                model.engine_,
+                own,
+                own,
             )
 
 

@@ -20,7 +20,7 @@ from nodewise.engines.job import Job
 from nodewise.engines.opened import fitted_to, open_graph, open_model
 from nodewise.errors import StoreError
 from nodewise.graph import Graph
-from nodewise.learn.nigcn import NIGCN
+from nodewise.learn.rows import DiffusedRows
 from nodewise.predictions import predicted, represented, write_tables
 
 Task = Callable[[Job, int], None]
@@ -38,12 +38,12 @@ class PieceError(Exception):
 
 def run_block(job: Job, block: int) -> None:
     """Make a block of columns for all nodes of the job."""
-    model, graph = _opened(job)
+    maker, graph = _opened(job)
 
     def write(file: Path) -> None:
         first, last = (job.blocks or ())[block]
         with file.open("wb") as stream:
-            np.save(stream, model.represent_block(graph, job.nodes(), slice(first, last)))
+            np.save(stream, maker.represent_block(graph, job.nodes(), slice(first, last)))
 
     _once(job.column_file(block), write)
 
@@ -54,20 +54,21 @@ def run_chunk(job: Job, chunk: int) -> None:
 
 
 def _tables(job: Job, chunk: int) -> Iterator[pa.Table]:
-    model, graph = _opened(job)
-    for nodes, rows in _rows(job, chunk):
+    model, (maker, graph) = open_model(job.model, job.model_sha256), _opened(job)
+    for nodes, rows in _rows(job, chunk, maker, graph):
         if job.kind == "embed":
             yield represented(graph, nodes, rows)
         else:
             with _one_torch_thread():
-                table = predicted(model, graph, nodes, rows)
+                table = predicted(model, graph, nodes, rows, job.coverage, job.min_confidence)
             yield table
 
 
-def _opened(job: Job) -> tuple[NIGCN, Graph]:
+def _opened(job: Job) -> tuple[DiffusedRows, Graph]:
+    """What makes the rows, and the graph that they are made of."""
     model = open_model(job.model, job.model_sha256)
-    fitted = fitted_to(model, job.threads, job.memory, job.crowded, job.engine)
-    return fitted, open_graph(job.source, job.data_dir, job.graph)
+    maker = fitted_to(model.row_maker, job.threads, job.memory, job.crowded, job.engine)
+    return maker, open_graph(job.source, job.data_dir, job.graph)
 
 
 def _once(piece: Path, write: Callable[[Path], None]) -> None:
@@ -82,19 +83,18 @@ def _once(piece: Path, write: Callable[[Path], None]) -> None:
             raise
 
 
-def _rows(job: Job, chunk: int) -> Iterator[tuple[IntArray, FloatArray]]:
+def _rows(job: Job, chunk: int, maker: DiffusedRows, graph: Graph) -> Iterator[tuple[IntArray, FloatArray]]:
     """Nodes of a chunk and their final rows, as many at a time as memory is meant for; at least once."""
-    model, graph = _opened(job)
     columns = None if job.blocks is None else [_columns(job, block) for block in range(len(job.blocks))]
     first, end = job.range_of(chunk)
-    step = max(1, ROWS_BYTES // (4 * max(1, model.width(graph))))
+    step = max(1, ROWS_BYTES // (4 * max(1, graph.num_features)))
     for start in range(first, max(end, first + 1), step):
         last = min(end, start + step)
         nodes = job.nodes(start, last)
         if columns is None:
-            yield nodes, model.represent(graph, nodes)
+            yield nodes, maker.rows(graph, nodes)
         else:
-            yield nodes, model.finish_rows(np.concatenate([part[start:last] for part in columns], axis=1))
+            yield nodes, maker.finish(np.concatenate([part[start:last] for part in columns], axis=1))
 
 
 def _columns(job: Job, block: int) -> AnyArray:

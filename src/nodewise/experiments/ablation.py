@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from nodewise.diffusion.length import diffusion_lengths
+from nodewise.diffusion.walks import Mass
 from nodewise.experiments.context import Context
 from nodewise.experiments.paper import facts
 from nodewise.experiments.result import Cell, Column, Result, Table, difference
 from nodewise.experiments.variants import Ground, grounds, percent, seconds_of
 from nodewise.experiments.words import effect, mean_and_spread
 
-MASSES = {"theta": "as in Algorithm 2", "reference": "as in the published program"}
+MASSES: dict[Mass, str] = {"theta": "as in Algorithm 2", "reference": "as in the published program"}
 
 
 def run(context: Context) -> Result:
@@ -26,16 +28,15 @@ def run(context: Context) -> Result:
     return Result(sentences, tables, ran_on=[ground.ran_on for ground in chosen])
 
 
-def variants(ground: Ground) -> dict[str, dict[str, Any]]:
+def variants(ground: Ground, mass: Mass) -> dict[str, dict[str, Any]]:
     """The paper's three, and NIGCN itself. UDL's one length is the median of the nodes' own."""
-    nodes = np.concatenate(ground.splits[0])
-    convention = ground.settings.get("convention", "paper")
-    lengths = diffusion_lengths(ground.graph, nodes, ground.settings["tau"], convention)
+    nodes, plain = np.concatenate(ground.splits[0]), replace(ground.diffusion, mass=mass)
+    lengths = diffusion_lengths(ground.graph, nodes, ground.settings["tau"], plain.convention)
     return {
-        "HKPR": {"rho": 1.0},
-        "UDL": {"length": int(np.median(lengths))},
-        "NFK": {"first_k": False},
-        "NIGCN": {},
+        "HKPR": {"rho": 1.0, "diffusion": plain},
+        "UDL": {"diffusion": replace(plain, length=int(np.median(lengths)))},
+        "NFK": {"diffusion": replace(plain, first_k=False)},
+        "NIGCN": {"diffusion": plain},
     }
 
 
@@ -45,8 +46,8 @@ def _ablate(ground: Ground, context: Context) -> tuple[Table, list[str]]:
     sentences = []
     for mass, words in MASSES.items():
         scores: dict[str, list[float]] = {}
-        for name, changes in variants(ground).items():
-            found, kept = ground.try_variant({**changes, "mass": mass})
+        for name, changes in variants(ground, mass).items():
+            found, kept = ground.try_variant(changes)
             scores[name] = percent(found)
             there = in_paper[name] if ground.subject.name == facts("ablation")["dataset"] else None
             gap = difference(there, in_paper["NIGCN"])

@@ -17,7 +17,7 @@ from nodewise.experiments.paper import facts
 from nodewise.experiments.plotting import draw_line, picture
 from nodewise.experiments.result import Cell, Column, Figure, Result, Table
 from nodewise.experiments.runs import compared, f1_cell
-from nodewise.experiments.subjects import NETWORK, PER_CLASS, TEST, VAL, diffusion_of, labels_of
+from nodewise.experiments.subjects import CONVENTION, PER_CLASS, TEST, VAL, labels_of, nigcn_settings
 from nodewise.splits import random_splits
 from nodewise.store import is_store, write_store
 
@@ -87,8 +87,8 @@ def _timed(folder: Path, nodes: int, methods: tuple[str, ...], context: Context)
     if not is_store(folder):
         write_store(graph, folder)
     splits = random_splits(labels_of(graph), REPEATS, PER_CLASS, VAL, TEST, context.seed)
-    params = {**NETWORK, **diffusion_of(LIKE), "engine": "walks", "weight_decay": 5e-3}
-    lengths = diffusion_lengths(graph, np.concatenate(splits[0]), params["tau"], params["convention"])
+    params = {**nigcn_settings(LIKE), "engine": "walks", "weight_decay": 5e-3}
+    lengths = diffusion_lengths(graph, np.concatenate(splits[0]), params["tau"], CONVENTION)
     del graph  # the methods run in processes of their own, and need the memory
     found = compared(f"growth-{nodes}", str(folder), methods, splits, context, settings={"NIGCN": params})
     return Growth(nodes, float(np.median(lengths)), found)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nodewise.comparison import Comparison, MethodRow, Step, compare
+from nodewise.comparison.settings import plain
 from nodewise.experiments.context import Context
 from nodewise.experiments.paper import facts
 from nodewise.experiments.result import Cell
@@ -30,7 +31,8 @@ def compared(
     inductive: bool = False,
 ) -> Comparison:
     """A comparison kept in ``runs/LABEL-KEY``, or what is missing of it; the key stands for what was asked."""
-    asked = {**context.asked(), "source": source, "settings": settings, "inductive": inductive, "with": versions()}
+    kept = None if settings is None else plain(settings)
+    asked = {**context.asked(), "source": source, "settings": kept, "inductive": inductive, "with": versions()}
     del asked["budget"]  # more time finishes a comparison, it does not make it another
     key = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:8]
 

@@ -21,10 +21,12 @@ from nodewise._typing import AnyArray
 from nodewise.baselines import settings as preset
 from nodewise.datasets import load
 from nodewise.datasets.registry import lookup
+from nodewise.diffusion.length import Convention
 from nodewise.errors import InputError
 from nodewise.experiments.context import Context
 from nodewise.experiments.paper import facts, reported
 from nodewise.graph import Graph
+from nodewise.learn.nigcn import DiffusionConfig
 from nodewise.splits import Split, random_splits, read_split_file
 from nodewise.store import is_store, write_store
 
@@ -102,8 +104,12 @@ def _parts(nodes: int, seed: int) -> dict[str, Any]:
 # ---------------------------------------------------------------------- settings
 
 
-# NIGCN's, where it has no preset: the same for all, so that nothing is chosen on a stand-in.
-NETWORK = {"layers": 2, "bias": True, "dropout": 0.5, "lr": 0.01, "feature_norm": "none"}
+# NIGCN's, where it has no preset: the same for all, so that nothing is chosen on a stand-in. One network, as in the
+# paper: nothing that the library adds to it has a part in the paper's tables.
+NETWORK = {
+    "layers": 2, "dropout": 0.5, "lr": 0.01, "feature_norm": "none", "epochs": 1000, "patience": 60, "teach": False,
+}  # fmt: skip
+CONVENTION: Convention = "reference"  # of lengths: the published program's, to which the paper's tau belongs
 
 
 def chosen_settings(subject: Subject, methods: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -114,14 +120,19 @@ def chosen_settings(subject: Subject, methods: Sequence[str]) -> dict[str, dict[
     is_synthetic = lookup(subject.source) is None
     settings: dict[str, dict[str, Any]] = {name: {"weight_decay": 0.0} for name in methods if is_synthetic}
     if "NIGCN" in methods and not preset("NIGCN", subject.source):
-        settings["NIGCN"] = {**NETWORK, **settings.get("NIGCN", {}), **diffusion_of(subject.name)}
+        decay = {"weight_decay": reported("head", subject.name, "weight_decay")}
+        settings["NIGCN"] = {**nigcn_settings(subject.name), **decay, **settings.get("NIGCN", {})}
     return settings
 
 
-def diffusion_of(name: str) -> dict[str, Any]:
-    """The paper's omega, rho, tau and epsilon of a data set, which belong to its program's lengths."""
-    columns = facts("hyperparameters")["columns"]
-    return {column: reported("hyperparameters", name, column) for column in columns} | {"convention": "reference"}
+def nigcn_settings(name: str) -> dict[str, Any]:
+    """NIGCN without a preset: the network of all, and the paper's diffusion of a data set."""
+    return {**NETWORK, **hyperparameters(name), "diffusion": DiffusionConfig(convention=CONVENTION)}
+
+
+def hyperparameters(name: str) -> dict[str, Any]:
+    """The paper's omega, rho, tau and epsilon of a data set."""
+    return {column: reported("hyperparameters", name, column) for column in facts("hyperparameters")["columns"]}
 
 
 # ---------------------------------------------------------------------- splits

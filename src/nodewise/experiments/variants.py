@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +9,12 @@ import numpy as np
 
 from nodewise.baselines import settings as preset
 from nodewise.datasets.registry import lookup
-from nodewise.diffusion.diffuse import Params, diffuse
+from nodewise.diffusion.diffuse import diffuse
 from nodewise.experiments.context import Context
 from nodewise.experiments.subjects import Subject, chosen_settings, find_subject, open_subject, splits_of
 from nodewise.graph import Graph
 from nodewise.learn.evaluate import Evaluation, evaluate
-from nodewise.learn.nigcn import NIGCN
+from nodewise.learn.nigcn import NIGCN, DiffusionConfig
 from nodewise.splits import Split
 
 
@@ -39,12 +38,17 @@ class Ground:
         how = "inductive" if self.inductive else "transductive"
         return f"{self.subject.ran_on}; {how}, {self.split_source}"
 
+    @property
+    def diffusion(self) -> DiffusionConfig:
+        found: DiffusionConfig = self.settings.get("diffusion", DiffusionConfig())
+        return found
+
     def try_variant(self, changes: dict[str, Any]) -> tuple[Evaluation, float]:
         """The scores on all splits, and the mean number of neighbours that a test node's weights name."""
-        params = {**self.settings, **changes}
-        found = evaluate(NIGCN(**params), self.graph, self.splits, inductive=self.inductive)
-        own = {field.name: params[field.name] for field in dataclasses.fields(Params) if field.name in params}
-        kept = diffuse(self.graph, self.splits[0].test, **own).matrix.nnz / self.splits[0].test.size
+        model = NIGCN(**{**self.settings, **changes})
+        found = evaluate(model, self.graph, self.splits, inductive=self.inductive)
+        test = self.splits[0].test
+        kept = diffuse(self.graph, test, **vars(model.row_maker.on(self.graph))).matrix.nnz / test.size
         return found, kept
 
 

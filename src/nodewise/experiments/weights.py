@@ -15,7 +15,7 @@ from nodewise.experiments.context import Context
 from nodewise.experiments.paper import facts
 from nodewise.experiments.plotting import BLUE, GREY, ORANGE, picture
 from nodewise.experiments.result import Cell, Column, Figure, Result, Table
-from nodewise.experiments.subjects import Subject, diffusion_of, find_subject, open_subject
+from nodewise.experiments.subjects import CONVENTION, Subject, find_subject, hyperparameters, open_subject
 from nodewise.graph import Graph
 
 TARGETS, QUICK_TARGETS = 50, 10
@@ -47,7 +47,8 @@ def run(context: Context) -> Result:
 
 
 def _weigh(graph: Graph, name: str, context: Context) -> Weighed:
-    params = {**diffusion_of(name), "first_k": False, "mass": "walks", "seed": context.seed}
+    params = {**hyperparameters(name), "convention": CONVENTION}
+    params |= {"first_k": False, "mass": "walks", "seed": context.seed}
     chosen = np.random.default_rng([context.seed, 4]).choice(
         graph.num_nodes, QUICK_TARGETS if context.quick else TARGETS, replace=False
     )

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import platform
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 
-from nodewise._typing import AnyArray
+from nodewise._typing import AnyArray, FloatArray, IntArray
 from nodewise._version import __version__
 from nodewise.errors import InputError
 from nodewise.graph import Graph
-from nodewise.learn.classifier import NodeClassifier, check_learned, known_labels
+from nodewise.learn.calibrate import calibration_error
+from nodewise.learn.estimator import NodeClassifier
 from nodewise.learn.metrics import macro_f1, micro_f1
+from nodewise.learn.task import check_learned, known_labels
 from nodewise.splits import Split
 
 
@@ -24,47 +27,71 @@ from nodewise.splits import Split
 class SplitResult:
     """What one split gave; scores from 0 to 1, micro-F1 where they are not named otherwise.
 
-    ``found``: parameters that were "auto". ``kept``: what a recipe added.
+    ``sizes``: nodes in each part. ``auto_params``: what was found for parameters that are "auto".
+    ``seconds``: by stage. ``members``: who votes, in words, and how much.
     """
 
     split: int
+    sizes: dict[str, int]
     val_f1: float | None
     test_f1: float | None
     test_macro_f1: float | None
+    test_log_loss: float | None
+    test_calibration_error: float | None
     preparation_seconds: float
     train_seconds: float
+    seconds: dict[str, float]
     epochs: int
-    found: dict[str, Any]
-    kept: list[str]
+    auto_params: dict[str, Any]
+    members: dict[str, float]
+
+
+@dataclass(frozen=True)
+class ClassResult:
+    """How well one class is found, over the test nodes of all splits."""
+
+    label: str
+    precision: float | None
+    recall: float | None
+    support: int
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The results of all splits, and the model that did best on its validation nodes."""
+    """The results of all splits, and the model that did best on its validation nodes.
+
+    ``classes``: class by class. ``confusion``: for each true label (a row) how often each was predicted, in the same
+    order; None where nodes have several labels.
+    """
 
     dataset: str
     engine: str
     splits: list[SplitResult]
+    classes: list[ClassResult]
+    confusion: list[list[int]] | None
     params: dict[str, Any]
     best: NodeClassifier
 
     @property
     def test_f1(self) -> list[float]:
         """The scores of the splits that have test nodes."""
-        return [s.test_f1 for s in self.splits if s.test_f1 is not None]
+        return self._scores("test_f1")
 
     @property
     def test_f1_mean(self) -> float | None:
-        return statistics.fmean(self.test_f1) if self.test_f1 else None
+        return self.mean("test_f1")
 
     @property
     def test_f1_std(self) -> float | None:
         return statistics.pstdev(self.test_f1) if self.test_f1 else None
 
-    @property
-    def test_macro_f1_mean(self) -> float | None:
-        scores = [s.test_macro_f1 for s in self.splits if s.test_macro_f1 is not None]
+    def mean(self, name: str) -> float | None:
+        """The mean of a score over the splits that have it."""
+        scores = self._scores(name)
         return statistics.fmean(scores) if scores else None
+
+    def _scores(self, name: str) -> list[float]:
+        return [getattr(s, name) for s in self.splits if getattr(s, name) is not None]
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the model, ready for ``json.dumps``."""
@@ -74,7 +101,9 @@ class Evaluation:
             "splits": [asdict(s) for s in self.splits],
             "test_f1_mean": self.test_f1_mean,
             "test_f1_std": self.test_f1_std,
-            "test_macro_f1_mean": self.test_macro_f1_mean,
+            **{f"{name}_mean": self.mean(name) for name in SCORES if name != "test_f1"},
+            "classes": [asdict(c) for c in self.classes],
+            "confusion": self.confusion,
             "params": self.params,
             "versions": versions(),
         }
@@ -83,48 +112,117 @@ class Evaluation:
 def evaluate(
     model: NodeClassifier,
     graph: Graph,
-    splits: list[Split],
+    splits: Sequence[Split],
     *,
     inductive: bool = False,
     part: AnyArray | None = None,
-    progress: Callable[[SplitResult], None] | None = None,
+    done: Callable[[SplitResult], None] | None = None,
     **how: Any,
 ) -> Evaluation:
     """Fit a clone of ``model`` on each split, and compare what it then says of the test nodes with their labels, once.
 
-    ``inductive``, ``part``, ``how``: as in :meth:`NodeClassifier.fit_predict_proba`.
+    ``inductive``, ``part``, ``how``: as in :meth:`NodeClassifier.fit_predict_proba`. ``done`` hears of each split.
     """
     _check_splits(graph, splits)
     results: list[SplitResult] = []
+    tally = _Tally(graph)
     best: NodeClassifier | None = None
     for number, split in enumerate(splits):
         fitted = clone(model)
         truth = known_labels(graph, split.test, "test")
         val = split.val if split.val.size else None
         proba = fitted.fit_predict_proba(graph, split.train, val, split.test, inductive=inductive, part=part, **how)
-        scores = {"test_f1": micro_f1, "test_macro_f1": macro_f1}
         predicted = fitted.labels_of_proba(proba)
-        results.append(
-            SplitResult(
-                split=number,
-                val_f1=fitted.val_f1_,
-                **{name: score(truth, predicted) if split.test.size else None for name, score in scores.items()},
-                preparation_seconds=fitted.seconds_["preparation"],
-                train_seconds=fitted.seconds_["training"],
-                epochs=fitted.epochs_,
-                found=fitted.found,
-                kept=list(getattr(fitted, "kept_", [])),
-            )
-        )
-        if progress is not None:
-            progress(results[-1])
+        tally.add(truth, predicted)
+        scores = _scores(fitted, truth, predicted, proba) if split.test.size else dict.fromkeys(SCORES)
+        results.append(_result(number, split, fitted, scores))
+        if done is not None:
+            done(results[-1])
         if best is None or (fitted.val_f1_ or 0.0) > (best.val_f1_ or 0.0):
             best = fitted
     assert best is not None  # there is a split
-    return Evaluation(graph.name, getattr(best, "engine_", ""), results, best.get_params(), best)
+    engine = getattr(best, "engine_", "")
+    return Evaluation(graph.name, engine, results, tally.classes(), tally.confusion(), _plain_params(best), best)
 
 
-def _check_splits(graph: Graph, splits: list[Split]) -> None:
+SCORES = ("test_f1", "test_macro_f1", "test_log_loss", "test_calibration_error")
+
+
+def _scores(model: NodeClassifier, truth: AnyArray, predicted: AnyArray, proba: FloatArray) -> dict[str, float]:
+    """Of labels that the model does not know, the probability is 0; their log is taken of the least float."""
+    codes = truth if truth.ndim == 2 else np.searchsorted(model.classes_, truth).clip(0, model.classes_.size - 1)
+    tiny = float(np.finfo(np.float32).tiny)
+    if truth.ndim == 2:
+        chance = np.where(truth == 1, proba, 1 - proba)
+    else:
+        chance = np.where(model.classes_[codes] == truth, proba[np.arange(truth.size), codes], 0)
+        codes = np.where(model.classes_[codes] == truth, codes, -1)
+    return {
+        "test_f1": micro_f1(truth, predicted),
+        "test_macro_f1": macro_f1(truth, predicted),
+        "test_log_loss": float(-np.log(np.maximum(chance, tiny)).mean()),
+        "test_calibration_error": calibration_error(proba, codes),
+    }
+
+
+def _result(number: int, split: Split, fitted: NodeClassifier, scores: dict[str, Any]) -> SplitResult:
+    members = zip(getattr(fitted, "members_", ()), getattr(fitted, "votes_", ()), strict=True)
+    votes: dict[str, float] = {}
+    for member, vote in members:
+        votes[str(member)] = votes.get(str(member), 0.0) + vote
+    seconds = dict(fitted.seconds_)
+    return SplitResult(
+        split=number,
+        sizes={"train": split.train.size, "val": split.val.size, "test": split.test.size},
+        val_f1=fitted.val_f1_,
+        **scores,
+        preparation_seconds=sum(value for name, value in seconds.items() if name != "training"),
+        train_seconds=seconds["training"],
+        seconds=seconds,
+        epochs=fitted.epochs_,
+        auto_params=fitted.auto_params_,
+        members=votes,
+    )
+
+
+class _Tally:
+    """How often each label was there and was predicted, over all splits."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._labels: IntArray = graph.present_labels
+        names = graph.label_names
+        self._names = [str(label) if names is None else names[label] for label in self._labels.tolist()]
+        self._several = graph.multilabel
+        size = self._labels.size
+        self._counts = np.zeros((3, size) if self._several else (size, size), np.int64)
+
+    def add(self, truth: AnyArray, predicted: AnyArray) -> None:
+        if truth.ndim == 2:
+            pair = truth == 1, predicted == 1
+            self._counts += np.stack([(pair[0] & pair[1]).sum(0), pair[0].sum(0), pair[1].sum(0)])
+        else:
+            places = (np.searchsorted(self._labels, labels) for labels in (truth, predicted))
+            np.add.at(self._counts, tuple(places), 1)
+
+    def classes(self) -> list[ClassResult]:
+        counts = self._counts
+        parts = counts if self._several else np.stack([counts.diagonal(), counts.sum(1), counts.sum(0)])
+        return [
+            ClassResult(name, hits / named if named else None, hits / there if there else None, there)
+            for name, hits, there, named in zip(self._names, *parts.tolist(), strict=True)
+        ]
+
+    def confusion(self) -> list[list[int]] | None:
+        return None if self._several else self._counts.tolist()
+
+
+def _plain_params(model: NodeClassifier) -> dict[str, Any]:
+    """Parameters, ready for JSON."""
+    params = model.get_params(deep=False)
+    return {name: asdict(value) if hasattr(value, "__dataclass_fields__") else value for name, value in params.items()}
+
+
+def _check_splits(graph: Graph, splits: Sequence[Split]) -> None:
     """Raise before the first is learned from, not at the one that is wrong."""
     if not splits:
         raise InputError("splits: none given; expected at least one")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,20 +15,23 @@ from typing import Any
 from nodewise._version import __version__
 from nodewise.errors import InputError, StoreError
 from nodewise.held import write_json
+from nodewise.learn.nigcn import DiffusionConfig
 
 FORMAT, FORMAT_VERSION = "nodewise-preset", 1
 
 # omega, rho, tau, epsilon: the paper's Table 7. Its tau belongs to the published program's lengths.
-_CORA = {"omega": 1.15, "rho": 0.06, "tau": 1.7, "epsilon": 0.02, "convention": "reference"}
-_CITESEER = {"omega": 1.1, "rho": 0.04, "tau": 1.2, "epsilon": 0.03, "convention": "reference"}
-_PUBMED = {"omega": 1.15, "rho": 0.1, "tau": 1.9, "epsilon": 0.01, "convention": "reference"}
-# Graphs with more neighbours a node: short reach, as for the paper's Amazon.
-_NEAR = {"omega": 0.9, "rho": 1.0, "tau": 1.0, "epsilon": 0.02}
-_DENSE = {**_NEAR, "feature_norm": "none", "layers": 2, "bias": True, "weight_decay": 0.001, "dropout": 0.5, "lr": 0.02}
+_PLAIN = {"teach": False, "feature_norm": "l1", "epochs": 1000, "patience": 60}  # one network, as in the paper
+_PAPER = {**_PLAIN, "diffusion": DiffusionConfig(convention="reference")}
+_CORA = {**_PAPER, "omega": 1.15, "rho": 0.06, "tau": 1.7, "epsilon": 0.02}
+_CITESEER = {**_PAPER, "omega": 1.1, "rho": 0.04, "tau": 1.2, "epsilon": 0.03}
+_PUBMED = {**_PAPER, "omega": 1.15, "rho": 0.1, "tau": 1.9, "epsilon": 0.01}
+# Graphs with more neighbours per node: short reach, as for the paper's Amazon.
+_NEAR = {**_PLAIN, "omega": 0.9, "rho": 1.0, "tau": 1.0, "epsilon": 0.02}
+_DENSE = {**_NEAR, "feature_norm": "none", "layers": 2, "weight_decay": 0.001, "dropout": 0.5, "lr": 0.02}
 
 presets: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
-        "cora": {**_CORA, "layers": 2, "bias": True, "weight_decay": 0.01, "lr": 0.04},
+        "cora": {**_CORA, "layers": 2, "weight_decay": 0.01, "lr": 0.04},
         "citeseer": {
             **_CITESEER,
             "feature_norm": "none",
@@ -36,7 +40,7 @@ presets: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             "weight_decay": 0.01,
             "patience": 40,
         },
-        "pubmed": {**_PUBMED, "heads": 5, "layers": 2, "bias": False, "weight_decay": 0.01, "patience": 40},
+        "pubmed": {**_PUBMED, "members": 5, "layers": 2, "bias": False, "weight_decay": 0.01, "patience": 40},
         "amazon-computers": _DENSE,
         "amazon-photo": _DENSE,
         "coauthor-cs": {**_DENSE, "feature_norm": "l1"},
@@ -72,8 +76,9 @@ def read_preset(file: str | Path) -> dict[str, Any]:
             raise ValueError(f"expected format {FORMAT}, version {FORMAT_VERSION}")
         if not isinstance(content.get("params"), dict):
             raise ValueError("it has no params")
-        return dict(content["params"])
-    except (OSError, ValueError, RecursionError) as error:
+        params = dict(content["params"])
+        return {**params, "diffusion": DiffusionConfig(**params["diffusion"])} if "diffusion" in params else params
+    except (OSError, TypeError, ValueError, RecursionError) as error:
         why = "not text" if isinstance(error, UnicodeDecodeError) else error
         raise StoreError(
             f"{file}: cannot be read as a preset ({why}); give a file that nodewise tune wrote, or tune again"
@@ -82,5 +87,6 @@ def read_preset(file: str | Path) -> dict[str, Any]:
 
 def write_preset(file: str | Path, dataset: str, params: Mapping[str, Any]) -> None:
     """Keep parameters for later; ``dataset``: what they were found on."""
-    facts = {"written_by": f"nodewise {__version__}", "dataset": dataset, "params": dict(params)}
+    plain = {name: asdict(value) if isinstance(value, DiffusionConfig) else value for name, value in params.items()}
+    facts = {"written_by": f"nodewise {__version__}", "dataset": dataset, "params": plain}
     write_json(Path(file), {"format": FORMAT, "format_version": FORMAT_VERSION, **facts})

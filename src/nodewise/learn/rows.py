@@ -1,15 +1,29 @@
-"""Rows for more nodes than memory holds: an array in a temporary file that nobody else sees."""
+"""Rows: what networks see of nodes. How NIGCN makes them, and how many are made at a time.
+
+Rows for more nodes than memory holds go to a temporary file that nobody else sees.
+"""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from nodewise._typing import FloatArray
+from nodewise._typing import AnyArray, FloatArray, IntArray
+from nodewise.checks import checked_nodes
+from nodewise.diffusion.diffuse import Diffusion, Params, diffuse, plan_diffusion
+from nodewise.diffusion.length import tau_of_length
+from nodewise.diffusion.plan import ENTRY_BYTES, Engine
 from nodewise.errors import StoreError
-from nodewise.memory import show_bytes
+from nodewise.features import normalize
+from nodewise.graph import Graph
+from nodewise.memory import memory_budget, show_bytes
+
+STEP_BYTES = 1 << 28  # rows held at a time while predicting
 
 
 def new_rows(count: int, width: int, memory: int) -> FloatArray:
@@ -30,3 +44,135 @@ def new_rows(count: int, width: int, memory: int) -> FloatArray:
     with tempfile.TemporaryFile(dir=folder, prefix="nodewise-rows-") as file:
         file.truncate(size)
         return np.memmap(file, np.float32, "r+", shape=(count, width))
+
+
+class RowMaker:
+    """What makes rows of nodes; a method says how in :meth:`represent`, and in the others where it can say more.
+
+    A class that makes them has ``row_norm``, to which finished rows are brought, and ``memory``.
+    """
+
+    row_norm: str
+    memory: int | str | None
+
+    def represent(self, graph: Graph, nodes: IntArray) -> FloatArray:
+        """A row for each of ``nodes``, not finished yet."""
+        raise NotImplementedError
+
+    def group_size(self, graph: Graph, nodes: IntArray) -> int:
+        """How many of ``nodes`` :meth:`represent` can take at a time."""
+        return graph.num_nodes
+
+    def column_blocks(self, graph: Graph, nodes: IntArray | None, memory: int) -> list[slice] | None:
+        """Where rows of ``nodes`` (or all) are best made together, a block of columns after the other: these blocks."""
+        return None
+
+    def represent_block(self, graph: Graph, nodes: IntArray, block: slice) -> FloatArray:
+        """The columns ``block`` of the rows: one of those that :meth:`column_blocks` names, or several in a row."""
+        raise NotImplementedError
+
+    def finish(self, rows: FloatArray) -> FloatArray:
+        """Whole rows as the networks see them: brought to ``row_norm``."""
+        return normalize(rows, self.row_norm)
+
+    # ------------------------------------------------------------------ how many at a time
+
+    def rows(self, graph: Graph, nodes: IntArray) -> FloatArray:
+        """Finished rows: in memory, or in a temporary file where there are too many for that."""
+        nodes = nodes.astype(np.int64)
+        memory = memory_budget(self.memory)
+        rows = new_rows(nodes.size, graph.num_features, memory // 2)
+        blocks = self.column_blocks(graph, nodes, memory)
+        small = rows.nbytes <= memory // 4  # enough to make all at once: the engine cuts columns up as it likes
+        if blocks is None or small:
+            step = max(1, self.group_size(graph, nodes) if blocks is None else nodes.size)
+            for first in range(0, nodes.size, step):
+                part = slice(first, first + step)
+                rows[part] = self.finish(self.represent(graph, nodes[part]))
+            return rows
+        for block in blocks:
+            rows[:, block] = self.represent_block(graph, nodes, block)
+        step = max(1, STEP_BYTES // (4 * max(1, rows.shape[1])))
+        for first in range(0, nodes.size, step):
+            rows[first : first + step] = self.finish(rows[first : first + step])
+        return rows
+
+    def rows_in_steps(self, graph: Graph, nodes: IntArray) -> Iterator[FloatArray]:
+        """Finished rows, a part at a time; all are made first where they are made together."""
+        step = max(1, STEP_BYTES // (4 * max(1, graph.num_features)))
+        whole = None if self.blocks(graph, nodes) is None else self.rows(graph, nodes)
+        for first in range(0, nodes.size, step):
+            part = slice(first, first + step)
+            yield self.rows(graph, nodes[part]) if whole is None else whole[part]
+
+    def blocks(
+        self, graph: Graph, nodes: AnyArray | None = None, memory: int | str | None = None
+    ) -> list[slice] | None:
+        """None where rows can be made for any few nodes; else the blocks of columns in which rows of all are made."""
+        budget = memory_budget(self.memory if memory is None else memory)
+        nodes = None if nodes is None else checked_nodes(nodes, graph.num_nodes, "nodes")
+        return self.column_blocks(graph, nodes, budget)
+
+
+MakeRows: TypeAlias = Callable[["DiffusedRows", Graph, IntArray], FloatArray]  # makes them elsewhere, as on a cluster
+
+
+@dataclass(frozen=True)
+class DiffusedRows(RowMaker):
+    """Rows by node-wise diffusion.
+
+    ``params``: of :func:`nodewise.diffuse`. ``depth``: how many hops a node of mean degree goes, where that was found
+    and not given as ``tau``: the ``tau`` that gets there depends on the degrees, which in the part of a graph that
+    inductive training sees are others than in the whole.
+    """
+
+    params: Params
+    feature_norm: str
+    row_norm: str
+    depth: int | None = None
+
+    @property
+    def memory(self) -> int | str | None:  # type: ignore[override]
+        return self.params.memory
+
+    def settled(self, graph: Graph, nodes: IntArray) -> DiffusedRows:
+        """With the engine that is cheapest for these nodes, if it is open."""
+        if self.params.engine != "auto":
+            return self
+        return self.with_engine(self.planned(graph, nodes).plan.engine)
+
+    def with_engine(self, engine: Engine) -> DiffusedRows:
+        return replace(self, params=replace(self.params, engine=engine))
+
+    def planned(self, graph: Graph, nodes: IntArray, **changes: Any) -> Diffusion:
+        """The diffusion from ``nodes``, not done yet."""
+        return plan_diffusion(graph, nodes, **{**vars(self.on(graph)), **changes})
+
+    def on(self, graph: Graph) -> Params:
+        """The parameters on this graph."""
+        if self.depth is None:
+            return self.params
+        return replace(self.params, tau=tau_of_length(graph, self.depth, self.params.convention))
+
+    def rows(self, graph: Graph, nodes: IntArray) -> FloatArray:
+        if self.params.engine == "auto":  # one engine for all groups of nodes that the memory allows
+            return self.settled(graph, nodes).rows(graph, nodes)
+        return super().rows(graph, nodes)
+
+    def represent(self, graph: Graph, nodes: IntArray) -> FloatArray:
+        return diffuse(graph, nodes, **vars(self.on(graph))).apply(graph.features, self.feature_norm)
+
+    def group_size(self, graph: Graph, nodes: IntArray) -> int:
+        """As many as leave their weights room in the memory: features in a file are read once for all of them."""
+        if self.params.engine == "exact":
+            return graph.num_nodes
+        return max(1, memory_budget(self.memory) // (ENTRY_BYTES * self.planned(graph, nodes).most_neighbours))
+
+    def column_blocks(self, graph: Graph, nodes: IntArray | None, memory: int) -> list[slice] | None:
+        if self.params.engine != "exact":
+            return None
+        everyone = np.arange(graph.num_nodes) if nodes is None else nodes
+        return self.planned(graph, everyone, memory=memory).blocks(graph.features)
+
+    def represent_block(self, graph: Graph, nodes: IntArray, block: slice) -> FloatArray:
+        return self.planned(graph, nodes).apply_columns(graph.features, self.feature_norm, block)

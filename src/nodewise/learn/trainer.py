@@ -1,51 +1,56 @@
-"""Training: Adam on the training rows, stopped by the validation rows, the best weights kept."""
+"""Training: Adam on rows or on a graph, stopped by validation nodes, the best weights of every network kept."""
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from typing import TypeAlias
 
+import numpy as np
 import torch
 from torch import nn
 
 from nodewise.errors import InputError
 from nodewise.learn.adam import Adam
+from nodewise.learn.heads import Heads
 
-# Multiplications a step below which threads cost more than they give: torch's threads spin while they wait for each
+# Multiplications per step below which threads cost more than they give: torch's threads spin while they wait for each
 # other, which on a busy machine takes ten times as long as the work itself.
 WORTH_THREADS = 1 << 27
 LARGE = 1 << 14  # rows in a batch at most, unless the user says otherwise
-MOST_FREE, LEAST_FREE, FREE_NUMBERS = 1 << 10, 1 << 8, 1 << 20  # unlabelled rows a step, and numbers in them
+TAUGHT_ROWS, LEAST_TAUGHT, TAUGHT_NUMBERS = 256, 128, 1 << 19  # taught rows per step, and numbers in them
 RUN = 1 << 8  # rows that lie side by side and stay together when they are shuffled out of a large array
 WINDOW = 1 << 17  # rows copied into memory at a time, and shuffled there
+OUT_OF_BOUNDS = 1e9  # no weight that was learned is so large, and what is not a number is not below it
+
+LabelledRows: TypeAlias = tuple[torch.Tensor, torch.Tensor]  # labels: class numbers, or a 0/1 matrix
+Score: TypeAlias = tuple[float, float]
+AfterEpoch: TypeAlias = Callable[[int], None]
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """How to train. ``patience`` counts epochs without a better score.
+class TrainConfig:
+    """How to train.
 
+    ``weight_decay``: one for all networks, or one for each. ``patience``: epochs without a better validation score.
     ``batch_size=None`` takes all rows at once, or batches of :data:`LARGE` where there are more than that.
-    ``balanced``: every class counts as much as any other, however many rows it has.
+    ``balanced``: every class counts as much as any other, however many rows it has; ``class_weights``: or what each
+    counts in training. ``every``: epochs between two looks at the validation rows.
     """
 
     lr: float
-    weight_decay: float
+    weight_decay: float | Sequence[float]
     epochs: int
     patience: int
     batch_size: int | None
     seed: int
     threads: int
     balanced: bool = False
-
-
-Rows = tuple[torch.Tensor, torch.Tensor]
-Score = tuple[float, float]
-ExtraLoss = Callable[[nn.Module], torch.Tensor]
+    every: int = 1
+    class_weights: torch.Tensor | None = None
 
 
 def choose_device(device: str) -> torch.device:
@@ -58,86 +63,119 @@ def choose_device(device: str) -> torch.device:
 
 
 def train(
-    make_head: Callable[[], nn.Module], rows: Rows, val: Rows | None, recipe: Recipe, extra: Sequence[ExtraLoss] = ()
-) -> tuple[nn.Module, int]:
-    """A head trained on ``rows``, and the epochs that took.
+    make_heads: Callable[[], Heads],
+    rows: LabelledRows,
+    stop: LabelledRows | Sequence[int] | None,
+    config: TrainConfig,
+    taught: LabelledRows | None = None,
+    after_epoch: AfterEpoch = lambda epoch: None,
+) -> tuple[Heads, list[int]]:
+    """Networks trained on ``rows``, side by side, and the epoch whose weights each of them has.
 
-    Labels are class numbers, or a 0/1 matrix for several labels a row. ``extra``: losses added to that of each step.
+    ``stop``: validation rows by which each network keeps its best weights, or the epoch to keep for each, or None: the
+    last. ``taught``: rows whose labels were guessed; some of them join every step and count as much as the labelled.
     """
-    if val is None:
-        return train_by(make_head, rows, None, recipe, extra)
-    weights = balancing_weights(val[1]) if recipe.balanced else None
-    return train_by(make_head, rows, lambda head: score_of_rows(head, val, weights), recipe, extra)
-
-
-def train_by(
-    make_head: Callable[[], nn.Module],
-    rows: Rows,
-    score: Callable[[nn.Module], Score] | None,
-    recipe: Recipe,
-    extra: Sequence[ExtraLoss] = (),
-) -> tuple[nn.Module, int]:
-    """As :func:`train`, stopped by any score of a head."""
-    size = recipe.batch_size or LARGE
-    with seeded(recipe.seed):
-        head = make_head().to(rows[0].device)
-        work = min(rows[0].shape[0], size) * sum(weight.numel() for weight in head.parameters())
-        weights = balancing_weights(rows[1]) if recipe.balanced else None
+    size = config.batch_size or LARGE
+    with seeded(config.seed):
+        heads = make_heads().to(rows[0].device)
+        weights = balancing_weights(rows[1]) if config.balanced else config.class_weights
+        step_rows = 0 if taught is None else min(TAUGHT_ROWS, max(LEAST_TAUGHT, TAUGHT_NUMBERS // rows[0].shape[1]))
+        work = (min(rows[0].shape[0], size) + step_rows) * sum(weight.numel() for weight in heads.parameters())
 
         def losses() -> Iterator[torch.Tensor]:
             for features, labels in _batches(rows, size):
-                yield sum((more(head) for more in extra), loss_of(head(features), labels, weights))
+                if taught is None:
+                    yield loss_of(heads(features), labels, weights).sum()
+                    continue
+                some = torch.randperm(taught[0].shape[0])[:step_rows]
+                out = heads(torch.cat([features, taught[0][some]]))
+                known, guessed = out.tensor_split([features.shape[0]], dim=1)
+                yield (loss_of(known, labels, weights) + loss_of(guessed, taught[1][some])).sum()
 
-        epochs = descend(head, losses, None if score is None else partial(score, head), recipe, work)
-    return head.eval(), epochs
+        def scores() -> list[Score]:
+            assert isinstance(stop, tuple)
+            return scores_of_rows(heads, stop, balancing_weights(stop[1]) if config.balanced else None)
+
+        if isinstance(stop, tuple):
+            epochs = descend(heads, losses, scores, config, work, after_epoch)
+        else:
+            epochs = descend(heads, losses, stop, config, work, after_epoch)
+    return heads.eval(), epochs
 
 
 def descend(
     network: nn.Module,
     losses: Callable[[], Iterable[torch.Tensor]],
-    score: Callable[[], Score] | None,
-    recipe: Recipe,
+    stop: Callable[[], list[Score]] | Sequence[int] | None,
+    config: TrainConfig,
     work: int,
-) -> int:
-    """Train ``network`` and answer with the epochs that took; the weights of the best score are kept.
+    after_epoch: AfterEpoch = lambda epoch: None,
+) -> list[int]:
+    """Train ``network`` and answer with the epochs whose weights were kept, one for each of the networks that lie along
+    the first axis of its parameters (:class:`Heads`; any other module is one).
 
-    ``losses`` makes an epoch's losses, each when it is asked for; a step follows each. ``score`` is what should grow;
-    without it training runs to the last epoch. ``work``: multiplications a step, to tell whether threads are worth it.
+    ``losses`` makes an epoch's losses, each when it is asked for; a step follows each. ``stop``: scores that should
+    grow, one per network; or the epoch to keep for each; or None: the last. ``work``: multiplications per step, to tell
+    whether threads are worth it.
     """
-    optimizer = Adam(network.parameters(), recipe.lr, recipe.weight_decay)
-    best, best_epoch, kept, epoch = (-1.0, -math.inf), 0, copy.deepcopy(network.state_dict()), 0
-    with tuned(recipe.threads if work > WORTH_THREADS else 1):
-        for epoch in range(1, recipe.epochs + 1):
+    count = getattr(network, "count", 1)
+    given = None if stop is None or callable(stop) else list(stop)
+    last = config.epochs if given is None else max(given)
+    optimizer = Adam(network.parameters(), config.lr, config.weight_decay)
+    best, best_epoch = [(-1.0, -math.inf)] * count, [0] * count
+    kept = [weight.detach().clone() for weight in network.parameters()]
+    with tuned(config.threads if work > WORTH_THREADS else 1):
+        for epoch in range(1, last + 1):
             network.train()
             for loss in losses():
                 optimizer.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
-            if score is None:
-                continue
-            network.eval()
-            now = score()
-            if now > best:
-                best, best_epoch = now, epoch
-                kept = {name: value.clone() for name, value in network.state_dict().items()}
-            elif epoch - best_epoch >= recipe.patience:
+            after_epoch(epoch)
+            better: list[int] = []
+            if given is not None:
+                better = [i for i in range(count) if given[i] == epoch]
+            elif callable(stop) and (epoch % config.every == 0 or epoch == last):
+                network.eval()
+                now = stop()
+                better = [i for i in range(count) if now[i] > best[i]]
+                best = [max(pair) for pair in zip(now, best, strict=True)]
+            for i in better:
+                best_epoch[i] = epoch
+                _keep(kept, network, i, count)
+            if callable(stop) and epoch - max(best_epoch) >= config.patience:
                 break
-    if score is not None:
-        network.load_state_dict(kept)
-    network.eval()
-    return epoch
+    if stop is None:
+        return [last] * count
+    with torch.no_grad():
+        for weight, value in zip(network.parameters(), kept, strict=True):
+            weight.copy_(value)
+    return best_epoch
+
+
+def _keep(kept: list[torch.Tensor], network: nn.Module, member: int, count: int) -> None:
+    for value, weight in zip(kept, network.parameters(), strict=True):
+        value.view(count, -1)[member] = weight.detach().view(count, -1)[member]
+
+
+def check_bounds(network: nn.Module, lr: float) -> None:
+    """Raise if training diverged."""
+    if not all(bool((weight.abs() < OUT_OF_BOUNDS).all()) for weight in network.parameters()):
+        raise InputError(f"lr={lr}: training diverged (weights are not finite); lower lr")
+
+
+# ---------------------------------------------------------------------- losses and scores
 
 
 @torch.no_grad()
-def score_of_rows(head: nn.Module, rows: Rows, weights: torch.Tensor | None = None) -> Score:
-    """As :func:`score_of`, of what ``head`` makes of rows."""
-    parts = [
-        (score_of(head(features), labels, weights), _count(labels, weights))
-        for features, labels in zip(torch.split(rows[0], WINDOW), torch.split(rows[1], WINDOW), strict=True)
-    ]
-    count = sum(size for _, size in parts)
-    right, loss = (sum(score[i] * size for score, size in parts) / count for i in (0, 1))
-    return right, loss
+def scores_of_rows(heads: Heads, rows: LabelledRows, weights: torch.Tensor | None = None) -> list[Score]:
+    """As :func:`score_of`, of what each of the networks makes of rows."""
+    totals, count = np.zeros((heads.count, 2)), 0.0
+    for features, labels in zip(torch.split(rows[0], WINDOW), torch.split(rows[1], WINDOW), strict=True):
+        size = _count(labels, weights)
+        totals += size * np.array([score_of(out, labels, weights) for out in heads(features)])
+        count += size
+    return [(float(right), float(loss)) for right, loss in totals / count]
 
 
 def _count(labels: torch.Tensor, weights: torch.Tensor | None) -> float:
@@ -150,19 +188,29 @@ def score_of(out: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor | No
 
     Where rows have several labels only the loss counts: as long as no label reaches a half, micro-F1 stands still.
     """
+    loss = -float(loss_of(out, labels, weights))
     if labels.ndim == 2:
-        return 0.0, -float(loss_of(out, labels, weights))
-    right = _mean((out.argmax(1) == labels).double(), labels, weights)
-    return float(right), -float(loss_of(out, labels, weights))
+        return 0.0, loss
+    right = (out.argmax(1) == labels).double()
+    each = torch.ones_like(right) if weights is None else weights[labels].double()
+    return float((right * each).sum() / each.sum()), loss
 
 
 def loss_of(out: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor | None = None) -> torch.Tensor:
-    """Cross-entropy, of one label a row or of a 0/1 matrix; ``weights``: as :func:`balancing_weights` gives them."""
+    """Cross-entropy, of one label per row or of a 0/1 matrix; ``weights``: as :func:`balancing_weights` gives them.
+
+    ``out`` may hold several networks' answers along its first axis; then so does the loss.
+    """
     if labels.ndim == 2:
-        return nn.functional.binary_cross_entropy_with_logits(out, labels, pos_weight=weights)
+        target = labels.expand(out.shape)
+        losses = nn.functional.binary_cross_entropy_with_logits(out, target, pos_weight=weights, reduction="none")
+        return losses.mean((-2, -1))
+    target = labels.expand(out.shape[:-1])
+    losses = nn.functional.cross_entropy(out.flatten(0, -2), target.flatten(), reduction="none").view(target.shape)
     if weights is None:
-        return nn.functional.cross_entropy(out, labels)
-    return _mean(nn.functional.cross_entropy(out, labels, reduction="none"), labels, weights)
+        return losses.mean(-1)
+    each = weights[labels]
+    return (losses * each).sum(-1) / each.sum()
 
 
 def balancing_weights(labels: torch.Tensor) -> torch.Tensor:
@@ -179,19 +227,10 @@ def balancing_weights(labels: torch.Tensor) -> torch.Tensor:
     return 1 / torch.bincount(labels).clamp_min(1)
 
 
-def rows_a_step(width: int) -> int:
-    """How many unlabelled rows of so many numbers are worth a step: the wider they are, the fewer."""
-    return min(MOST_FREE, max(LEAST_FREE, FREE_NUMBERS // max(1, width)))
+# ---------------------------------------------------------------------- batches
 
 
-def _mean(values: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor | None) -> torch.Tensor:
-    if weights is None:
-        return values.mean()
-    each = weights[labels]
-    return (values * each).sum() / each.sum()
-
-
-def _batches(rows: Rows, size: int) -> Iterator[Rows]:
+def _batches(rows: LabelledRows, size: int) -> Iterator[LabelledRows]:
     """All rows once, in a new order."""
     count = rows[0].shape[0]
     if size >= count:
@@ -202,13 +241,13 @@ def _batches(rows: Rows, size: int) -> Iterator[Rows]:
         yield from _streamed(rows, size)
 
 
-def _split(rows: Rows, order: torch.Tensor, size: int) -> Iterator[Rows]:
+def _split(rows: LabelledRows, order: torch.Tensor, size: int) -> Iterator[LabelledRows]:
     for first in range(0, order.shape[0], size):
         chosen = order[first : first + size].to(rows[0].device)
         yield rows[0][chosen], rows[1][chosen]
 
 
-def _streamed(rows: Rows, size: int) -> Iterator[Rows]:
+def _streamed(rows: LabelledRows, size: int) -> Iterator[LabelledRows]:
     """Rows that may lie in a file: runs of neighbours in a new order, a window of them copied, shuffled and used while
     the next window is read."""
     runs = torch.randperm(-(-rows[0].shape[0] // RUN))
@@ -222,7 +261,7 @@ def _streamed(rows: Rows, size: int) -> Iterator[Rows]:
             yield from _split(window, torch.randperm(window[0].shape[0]), size)
 
 
-def _window(rows: Rows, runs: torch.Tensor) -> Rows:
+def _window(rows: LabelledRows, runs: torch.Tensor) -> LabelledRows:
     spans = [slice(run * RUN, (run + 1) * RUN) for run in runs.tolist()]
     return torch.cat([rows[0][span] for span in spans]), torch.cat([rows[1][span] for span in spans])
 

@@ -1,4 +1,4 @@
-"""What a trial is worth: networks with its parameters learn from rows, and validation nodes judge them.
+"""What a trial is worth: an ensemble learns with one half of the validation labels and is judged by the other.
 
 Plain functions of their arguments, so that they can run in any process.
 """
@@ -7,33 +7,74 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
-from nodewise._typing import AnyArray, FloatArray
-from nodewise.errors import NodewiseWarning
+from nodewise._typing import AnyArray, FloatArray, IntArray
+from nodewise.errors import InputError, NodewiseWarning
 from nodewise.graph import Graph
+from nodewise.learn.fitting import AUTO, Known, NetworkConfig, known_shares, learn
+from nodewise.learn.metrics import micro_f1
 from nodewise.learn.nigcn import NIGCN
-
-EARLY = 30  # epochs of a network after which a trial may be given up
+from nodewise.learn.search import JUDGES, ROWS, ROWS_OF_NARROW, penalties_of
+from nodewise.learn.search import judged as ridge_losses
+from nodewise.learn.task import Classes
+from nodewise.learn.trainer import LabelledRows, tuned
+from nodewise.splits import Split
 
 
 @dataclass(frozen=True)
-class Task:
-    """Rows and labels of a split, the ``training`` nodes first."""
+class Problem:
+    """A split as places in the rows of a bank, the validation nodes in two halves.
 
-    rows: FloatArray
+    ``labels``: of all rows; only those of training and validation nodes are read.
+    """
+
+    classes: Classes
     labels: AnyArray
-    training: int
+    train: IntArray
+    halves: tuple[IntArray, IntArray]
+    unlabelled: IntArray
+
+    @classmethod
+    def dealt(cls, graph: Graph, split: Split, unlabelled: IntArray, nodes: IntArray, seed: int) -> Problem:
+        """``nodes``: of the bank, in order. Of each class, every half gets as many validation nodes as the other."""
+        assert graph.labels is not None  # checked before
+        order = np.random.default_rng(seed).permutation(split.val)
+        if not graph.multilabel:
+            order = order[np.argsort(graph.labels[order], kind="stable")]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NodewiseWarning)  # the default has named missing classes
+            classes = Classes.of(graph, split.train, split.val)
+        parts = (np.searchsorted(nodes, part) for part in (split.train, order[::2], order[1::2], unlabelled))
+        train, first, second, rest = parts
+        return cls(classes, graph.labels[nodes], train, (first, second), rest)
+
+    def known(self, rows: FloatArray, judge: int) -> Known:
+        """What is learned from where the half ``judge`` is not to be seen."""
+        train, val = (self._labelled(rows, places) for places in (self.train, self.halves[1 - judge]))
+        count = self.classes.ids.size
+        return Known(count, train, val, torch.from_numpy(rows[self.unlabelled]), known_shares(val[1], train[1], count))
+
+    def _labelled(self, rows: FloatArray, places: IntArray) -> LabelledRows:
+        return torch.from_numpy(rows[places]), self.classes.encoded(self.labels[places])
+
+
+class Answers(NamedTuple):
+    """The nodes of a half, as places in the rows of a bank, their labels, and those that they were given."""
+
+    places: IntArray
+    true: AnyArray
+    said: AnyArray
 
 
 @dataclass(frozen=True)
 class Judged:
-    """``value``: micro-F1, so far where a trial was ``given_up``; ``reports``: the value at each step, of two a split:
-    early in the training of its network, and after it."""
+    """``value``: micro-F1, so far where a trial was ``given_up``; ``reports``: the value after each half."""
 
     value: float
     given_up: bool
@@ -41,46 +82,86 @@ class Judged:
     reports: tuple[float, ...]
 
 
-class _TooPoorError(Exception):
-    pass
-
-
-def judged(params: Mapping[str, Any], tasks: Sequence[Task], floors: Sequence[float], deadline: float) -> Judged | None:
-    """Train a network for each of ``tasks``, until all the values so far are below the floor of a step.
+def judged(
+    params: Mapping[str, Any],
+    seed: int,
+    rows: FloatArray,
+    problems: Sequence[Problem],
+    floors: Sequence[float],
+    deadline: float,
+) -> Judged | None:
+    """Judge half after half, until all values so far are below the floor of a step.
 
     None if it is later than ``deadline`` (as of :func:`time.time`) to begin with.
     """
     started = time.time()
     if started > deadline:
         return None
-    values: list[float] = []  # of the tasks that are done
+    values: list[float] = []
     reports: list[float] = []
-
-    def report(value: float) -> None:
-        step = len(reports)
-        reports.append(float(np.mean([*values, value])))
-        if step < min(len(floors), 2 * len(tasks) - 1) and max(reports) < floors[step]:
-            raise _TooPoorError
-
-    def after_epoch(epoch: int, value: float) -> None:
-        if epoch == EARLY:
-            report(value)
-
-    try:
-        for task in tasks:
-            value = _value(params, task, after_epoch)
-            if len(reports) == 2 * len(values):  # its network stopped earlier still
-                report(value)
-            report(value)
-            values.append(value)
-    except _TooPoorError:
-        return Judged(reports[-1], True, time.time() - started, tuple(reports))
-    return Judged(reports[-1], False, time.time() - started, tuple(reports))
+    given_up = False
+    for step, part in enumerate(answers(params, seed, rows, problems)):
+        values.append(micro_f1(part.true, part.said))
+        reports.append(float(np.mean(values)))
+        given_up = step < min(len(floors), 2 * len(problems) - 1) and max(reports) < floors[step]
+        if given_up:
+            break
+    return Judged(reports[-1], given_up, time.time() - started, tuple(reports))
 
 
-def _value(params: Mapping[str, Any], task: Task, after_epoch: Any) -> float:
-    alone = Graph.from_edges(np.zeros((2, 0), np.int64), num_nodes=len(task.rows), labels=task.labels)
-    nodes = np.split(np.arange(len(task.rows)), [task.training])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NodewiseWarning)  # the first model has told of missing classes
-        return NIGCN(**params).judge_rows(alone, nodes, np.split(task.rows, [task.training]), after_epoch)
+def answers(params: Mapping[str, Any], seed: int, rows: FloatArray, problems: Sequence[Problem]) -> Iterator[Answers]:
+    """What a model with ``params`` says of each half of each split, when it is asked for."""
+    given = NIGCN(**params).get_params()
+    own = {name: given[name] for name in ("hidden", "dropout", "lr", "epochs", "patience", "members", "teach")}
+    network = NetworkConfig(**own, layers=AUTO, weight_decay=AUTO, bias=True, balanced=False, seed=seed, threads=1)
+    for problem in problems:
+        for judge, places in enumerate(problem.halves):
+            true = problem.labels[places]
+            try:
+                said = _labels(problem.known(rows, judge), problem.classes, network, rows[places])
+            except InputError:  # training diverged: nothing is right
+                said = np.full_like(true, -1)
+            yield Answers(places, true, said)
+
+
+def _labels(known: Known, classes: Classes, network: NetworkConfig, rows: FloatArray) -> AnyArray:
+    """The labels of ``rows``, by an ensemble that learned what is known."""
+    assert known.val is not None
+    most = ROWS_OF_NARROW if rows.shape[1] < ROWS else ROWS
+    with tuned(1):
+        losses, _ = ridge_losses(_some(known.train, most), _some(known.val, JUDGES), known.classes)
+        learned = learn(known, penalties_of(losses), network)
+        with torch.no_grad():
+            logits = learned.ensemble(torch.from_numpy(rows)) / learned.temperature
+    return classes.decoded(classes.proba(logits).numpy(), learned.threshold)
+
+
+def _some(part: LabelledRows, most: int) -> LabelledRows:
+    """At most so many rows, as far apart as can be: they may lie class by class."""
+    few = slice(None, None, -(-part[0].shape[0] // most))
+    return part[0][few], part[1][few]
+
+
+class Verdict(NamedTuple):
+    """Shares of labels that are right with the default and with another point; how many more, and how sure that is."""
+
+    default_value: float
+    confirmed_value: float
+    gain: int
+    standard_error: float
+
+
+def compared(default: Sequence[Answers], other: Sequence[Answers]) -> Verdict:
+    """Both on the same halves, label by label.
+
+    Labels that are right in both or in neither say nothing. Of the ``n`` others each is a fair coin if the two are
+    equally good, so the difference has a standard error of ``sqrt(n)``. What several splits say of one node is not
+    independent, and is added up first.
+    """
+    change = [
+        (new.said == new.true).astype(int) - (old.said == old.true) for old, new in zip(default, other, strict=True)
+    ]
+    each = np.concatenate([part.reshape(part.shape[0], -1).sum(1) for part in change])
+    by_node = np.bincount(np.concatenate([part.places for part in default]), each)
+    values = [float(np.mean([micro_f1(part.true, part.said) for part in parts])) for parts in (default, other)]
+    return Verdict(values[0], values[1], int(by_node.sum()), float(np.sqrt(np.square(by_node).sum())))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nodewise.atomic import new_file
-from nodewise.tuning.space import CHOICES, NUMBERS
+from nodewise.tuning.space import CHOICES, NAMES, NUMBERS, within
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,13 +41,12 @@ def make_figure(tuned: Tuned) -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    names = [*NUMBERS, "dropout", *CHOICES]
-    rows = -(-len(names) // COLUMNS)
+    rows = -(-len(NAMES) // COLUMNS)
     figure = Figure(figsize=(9, 3.2 + 2.1 * rows), dpi=130, layout="constrained")
     FigureCanvasAgg(figure)
     grid = figure.add_gridspec(1 + rows, COLUMNS, height_ratios=[1.6, *[1] * rows])
     _history(figure.add_subplot(grid[0, :]), tuned)
-    for i, name in enumerate(names):
+    for i, name in enumerate(NAMES):
         axes = figure.add_subplot(grid[1 + i // COLUMNS, i % COLUMNS])
         _slice(axes, tuned, name)
     return figure
@@ -60,9 +59,12 @@ def _history(axes: Any, tuned: Tuned) -> None:
     axes.plot([t.number for t in whole], [100 * t.value for t in whole], "o", color=BLUE, ms=4, label="trial")
     best = np.maximum.accumulate([100 * t.value for t in whole])
     axes.step([t.number for t in whole], best, where="post", color=VERMILLION, label="best so far")
+    axes.axhline(100 * tuned.trials[0].value, color=GREY, lw=1, ls="--", label="default")
     _frame(axes, tuned)
     axes.set(xlabel="trial", ylabel="validation micro-F1, %")
-    axes.set_title(f"{tuned.dataset}: {len(tuned.trials)} trials, best {100 * tuned.best.value:.2f}%", fontsize=11)
+    gain = "better than the default" if tuned.is_better else "no measurable gain over the default"
+    title = f"{tuned.dataset}: {len(tuned.trials)} trials, best {100 * tuned.best.value:.2f}% ({gain})"
+    axes.set_title(title, fontsize=11)
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.legend(loc="lower right", fontsize=8, framealpha=0.9)
 
@@ -73,7 +75,9 @@ def _slice(axes: Any, tuned: Tuned, name: str) -> None:
     whole, given_up = _apart(tuned.trials)
     place = (lambda value: value) if name not in CHOICES else CHOICES[name].index
     for trials, mark, colour in ((given_up, "x", GREY), (whole, "o", BLUE), ([tuned.best], "D", VERMILLION)):
-        axes.plot([place(t.point[name]) for t in trials], [100 * t.value for t in trials], mark, color=colour, ms=4)
+        axes.plot(
+            [place(within(t.point)[name]) for t in trials], [100 * t.value for t in trials], mark, color=colour, ms=4
+        )
     if name in NUMBERS:
         axes.set_xscale("log")
         axes.xaxis.set_minor_formatter(NullFormatter())

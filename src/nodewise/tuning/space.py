@@ -4,56 +4,55 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nodewise.diffusion.ghd import ghd
-from nodewise.diffusion.length import tau_of_length
-from nodewise.graph import Graph
-from nodewise.learn.hop_weights import LEAST_RHO, MOST_OMEGA, MOST_RHO, worthwhile_hops
-from nodewise.learn.nigcn import OPEN_HEADS
-from nodewise.learn.self_tuning import EPSILON
+from nodewise.learn.search import CURVES
 
 if TYPE_CHECKING:
     from optuna import Trial
 
-FEATURE_NORM = "l1"  # of the bank, and so of all trials
 NUMBERS = {  # name: least, most; all of them more alike by ratio than by difference
-    "omega": (0.3, MOST_OMEGA),
-    "rho": (LEAST_RHO, MOST_RHO),
+    "omega": (min(omega for omega, _ in CURVES), max(omega for omega, _ in CURVES)),
+    "rho": (0.01, 2.0),
     "lr": (0.002, 0.1),
-    "weight_decay": (1e-5, 0.05),
 }
-CHOICES: dict[str, tuple[Any, ...]] = {
-    "layers": (1, 2, 3),
-    "hidden": (32, 64, 128, 256),
-    "bias": (True, False),
-    "row_norm": ("l2", "none"),
-}
+CHOICES: dict[str, tuple[Any, ...]] = {"hidden": (32, 64, 128, 256), "row_norm": ("l2", "none"), "teach": (True, False)}
 MOST_DROPOUT = 0.8
+NAMES = (*NUMBERS, "dropout", *CHOICES)
 
 
-def suggested(trial: Trial) -> dict[str, Any]:
-    """A point of the space."""
-    return {
+def suggested(trial: Trial, hops: int) -> dict[str, Any]:
+    """A point of the space, for a bank of so many ``hops``."""
+    point = {
         **{name: trial.suggest_float(name, *bounds, log=True) for name, bounds in NUMBERS.items()},
         "dropout": trial.suggest_float("dropout", 0.0, MOST_DROPOUT),
         **{name: trial.suggest_categorical(name, values) for name, values in CHOICES.items()},
     }
+    return _in_reach(point, hops)
 
 
-def completed(point: dict[str, Any], graph: Graph, hops: int) -> dict[str, Any]:
-    """Parameters of a model: the point, its depth, and what all trials have in common; ``tau`` is where weights end."""
-    point = in_reach(point, hops)
-    tau = tau_of_length(graph, worthwhile_hops(ghd(point["omega"], point["rho"], hops)), "paper")
-    common = {"epsilon": EPSILON, "max_hops": hops, "feature_norm": FEATURE_NORM, "heads": OPEN_HEADS}
-    return {**point, "tau": tau, **common}
+def neighbours(point: dict[str, Any], hops: int) -> list[dict[str, Any]]:
+    """Points that differ from ``point`` in one thing each: a search begins with them."""
+    changes: list[dict[str, Any]] = [
+        {"omega": 1.25 * point["omega"]},
+        {"omega": point["omega"] / 1.25},
+        {"rho": point["rho"] + 0.1},
+        {"dropout": round(point["dropout"] + 0.2, 6)},
+        {"dropout": round(point["dropout"] - 0.2, 6)},
+        {"lr": point["lr"] / 3},
+        {"hidden": 256},
+        {"row_norm": "none"},
+        {"teach": False},
+    ]
+    changed = [{**point, **change} for change in changes]
+    return [_in_reach({**within(one), "rho": one["rho"]}, hops) for one in changed]
 
 
-def in_reach(point: dict[str, Any], hops: int) -> dict[str, Any]:
-    """``omega`` lowered where the weights would peak beyond the last hop of the bank."""
-    return {**point, "omega": min(point["omega"], hops ** point["rho"])}
+def within(point: dict[str, Any]) -> dict[str, Any]:
+    """The nearest point of the space: on its scales, a rho of 0 has no place."""
+    numbers = {name: min(max(float(point[name]), low), high) for name, (low, high) in NUMBERS.items()}
+    choices = {name: point[name] for name in CHOICES}
+    return {**numbers, "dropout": min(max(point["dropout"], 0.0), MOST_DROPOUT), **choices}
 
 
-def within(params: dict[str, Any]) -> dict[str, Any]:
-    """The point of the space that is nearest to the parameters of a model."""
-    numbers = {name: min(max(float(params[name]), low), high) for name, (low, high) in NUMBERS.items()}
-    choices = {name: params[name] if params[name] in values else values[0] for name, values in CHOICES.items()}
-    return {**numbers, **choices, "dropout": min(float(params["dropout"]), MOST_DROPOUT)}
+def _in_reach(point: dict[str, Any], hops: int) -> dict[str, Any]:
+    """``omega`` lowered where the weights would peak beyond the last hop of the bank, or would have no sum."""
+    return {**point, "omega": min(point["omega"], hops ** point["rho"] if point["rho"] else 0.98)}

@@ -1,8 +1,7 @@
 """Trials on the rows of one hop bank: Optuna proposes them, several are made at a time.
 
-Every trial trains a network a split, each half of the validation nodes judged where the other half stopped it; the
-preset averages several, which is better and takes no search. A trial that is worse than half of those before it is
-given up, early in the training of a network or after it.
+The first is the default, the next differ from it in one thing each. A trial that is worse than half of those before
+it is given up after any half of the validation labels but the last.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nodewise._typing import FloatArray, IntArray
 from nodewise.graph import Graph
-from nodewise.learn.hop_weights import DEEPEST
-from nodewise.learn.nigcn import NIGCN
-from nodewise.learn.self_tuning import EPSILON
+from nodewise.learn.cost import UNLABELLED
+from nodewise.learn.task import Task
 from nodewise.parallel import thread_count
 from nodewise.splits import Split
 from nodewise.tuning.bank import HopBank
-from nodewise.tuning.judge import Judged, Task, judged
-from nodewise.tuning.space import FEATURE_NORM, completed, in_reach, suggested, within
+from nodewise.tuning.judge import Answers, Judged, Problem, Verdict, answers, compared, judged
+from nodewise.tuning.space import NAMES, neighbours, suggested, within
 
 if TYPE_CHECKING:
     import optuna
@@ -44,64 +43,94 @@ class Trial:
     point: dict[str, Any]
 
 
+def unlabelled_nodes(graph: Graph, split: Split, seed: int) -> IntArray:
+    """Those that teach a model with this ``seed``."""
+    task = Task(graph, split.train, split.val, np.zeros(0, np.int64))
+    return task.unlabelled(0 if graph.multilabel else UNLABELLED, seed)
+
+
+def nodes_of(graph: Graph, splits: Sequence[Split], seed: int) -> IntArray:
+    """All nodes whose rows a trial takes, in order."""
+    parts = [part for split in splits for part in (split.train, split.val, unlabelled_nodes(graph, split, seed))]
+    return np.unique(np.concatenate(parts))
+
+
 class Trials:
-    """Trials on the rows of one hop bank, several at a time."""
+    """Trials on the rows of one hop bank, several at a time. ``default``: the parameters that they differ from."""
 
     def __init__(
-        self,
-        graph: Graph,
-        splits: Sequence[Split],
-        seed: int,
-        threads: int | None,
+        self, graph: Graph, splits: Sequence[Split], default: dict[str, Any], seed: int, threads: int | None,
         memory: int | str | None,
-        hops: int | None = None,
-    ) -> None:
-        self.graph = graph
-        self.splits = splits
-        self.common: dict[str, Any] = {"seed": seed, "threads": threads, "memory": memory}
-        nodes = [part for split in splits for part in (split.train, split.val)]
-        self.bank = HopBank(graph, nodes, FEATURE_NORM, epsilon=EPSILON, hops=hops, **self.common)
-
-    def first_point(self) -> dict[str, Any]:
-        """What a model without any parameters finds by itself: the search begins where ``nodewise train`` ends."""
-        model = NIGCN(**self.common).fit(self.graph, self.splits[0].train, self.splits[0].val)
-        return within({**model.get_params(), **model.found})
-
-    def params(self, point: dict[str, Any]) -> dict[str, Any]:
-        return completed(point, self.graph, self.bank.hops)
+    ) -> None:  # fmt: skip
+        self.graph, self.splits, self.default, self.seed, self.threads = graph, splits, default, seed, threads
+        self.bank = HopBank(
+            graph, nodes_of(graph, splits, seed), default["feature_norm"], default["max_hops"],
+            epsilon=default["epsilon"], seed=seed, threads=threads, memory=memory,
+        )  # fmt: skip
+        point = {name: default[name] for name in NAMES}
+        self._starts = [point, *neighbours(point, self.bank.hops)]
 
     def run(self, study: optuna.Study, count: int, deadline: float) -> Iterator[None]:
         """Make ``study`` have so many more trials, if time allows; stops for a moment after each.
 
         A batch is proposed at once, so that what is found does not depend on how many are tried at the same time.
-        Diffusion has all threads for itself; a small network has use for one, so each trial has a process of its own.
+        Diffusion has all threads for itself; small networks have use for one, so each trial has a process of its own.
         """
         from joblib import Parallel, delayed
 
-        common = {**self.common, "heads": 1, "threads": 1}
-        processes = min(BATCH, count, thread_count(self.common["threads"]))
+        problems = self._problems(self.seed)
+        processes = max(1, min(BATCH, count, thread_count(self.threads)))
         with Parallel(processes, return_as="generator", pre_dispatch="n_jobs", mmap_mode="c") as at_once:
             while count > 0 and (time.time() <= deadline or not finished(study)):
-                batch = [study.ask() for _ in range(min(count, BATCH))]
-                every = [self.params(suggested(trial)) for trial in batch]
-                floors = _floors(study)
+                batch, floors = self._asked(study, min(count, BATCH)), _floors(study)
                 ends = [deadline if finished(study) or i else math.inf for i in range(len(batch))]  # one there must be
+                every = [{**self.default, **trial.user_attrs["point"]} for trial in batch]
                 calls = (
-                    delayed(judged)({**params, **common}, self._tasks(params), floors, end)
+                    delayed(judged)(params, self.seed, self.rows(params), problems, floors, end)
                     for params, end in zip(every, ends, strict=True)
                 )
                 for _ in _told_one_by_one(study, batch, at_once(calls)):
                     yield
                 count -= len(batch)
 
-    def _tasks(self, params: dict[str, Any]) -> list[Task]:
-        labels = self.graph.labels
-        assert labels is not None  # checked before
-        tasks = []
-        for split in self.splits:
-            nodes = np.concatenate([split.train, split.val])
-            tasks.append(Task(self.bank.rows(nodes, params), labels[nodes], split.train.size))
-        return tasks
+    def compare(self, point: dict[str, Any]) -> Verdict:
+        """The default and ``point`` once more: halves are dealt anew and networks begin elsewhere.
+
+        The best of many trials was lucky as well; that luck does not come twice.
+        """
+        from joblib import Parallel, delayed
+
+        seed = self.seed ^ 1
+        problems = self._problems(seed)
+        both = [self.default, {**self.default, **point}]
+        with Parallel(min(2, thread_count(self.threads)), mmap_mode="c") as at_once:
+            return compared(*at_once(delayed(_all_answers)(p, seed, self.rows(p), problems) for p in both))
+
+    def rows(self, params: dict[str, Any]) -> FloatArray:
+        return self.bank.rows(params["omega"], params["rho"], params["row_norm"])
+
+    def _problems(self, deal: int) -> list[Problem]:
+        return [
+            Problem.dealt(self.graph, split, unlabelled_nodes(self.graph, split, self.seed), self.bank.nodes, deal)
+            for split in self.splits
+        ]
+
+    def _asked(self, study: optuna.Study, count: int) -> list[optuna.Trial]:
+        """New trials, each with the point that it tries."""
+        batch, first = [], len(finished(study))
+        for place in range(first, first + count):
+            start = self._starts[place] if place < len(self._starts) else None
+            if start is not None:
+                study.enqueue_trial(within(start))
+            trial = study.ask()
+            point = suggested(trial, self.bank.hops)
+            trial.set_user_attr("point", point if start is None else start)  # the default may lie outside the space
+            batch.append(trial)
+        return batch
+
+
+def _all_answers(*args: Any) -> list[Answers]:
+    return list(answers(*args))
 
 
 def _told_one_by_one(
@@ -142,11 +171,10 @@ def _floors(study: optuna.Study) -> list[float]:
 
 
 def finished(study: optuna.Study) -> list[Trial]:
-    """The trials that ended, whether they were given up or not."""
-    hops = study.user_attrs.get("hops", DEEPEST)
+    """The trials that ended, whether they were given up or not; the default is the first."""
     states = {"COMPLETE": False, "PRUNED": True}
     return [
-        Trial(t.number, float(t.value), states[t.state.name], t.user_attrs["seconds"], in_reach(t.params, hops))
+        Trial(t.number, float(t.value), states[t.state.name], t.user_attrs["seconds"], t.user_attrs["point"])
         for t in study.trials
         if t.state.name in states and t.value is not None
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from nodewise.atomic import new_folder
 from nodewise.errors import InputError, StoreError
 
 FORMAT = "nodewise-model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 CONFIG, TENSORS = "config.json", "model.safetensors"
 
 
@@ -93,7 +94,9 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A numpy number, as parameters from a search are, as Python's own."""
+    """A numpy number, as parameters from a search are, as Python's own; a group of parameters as a dictionary."""
+    if hasattr(value, "__dataclass_fields__"):
+        return asdict(value)
     if hasattr(value, "item"):
         return value.item()
     raise InputError(f"a parameter is {value!r}, which cannot be saved; expected a number, a string or None")

@@ -1,0 +1,112 @@
+"""What a fit will cost, and how much to do where a time budget bounds it.
+
+Seconds are counts of work times nanoseconds per unit on an ordinary two-core machine, as those of the planner
+(diffusion/plan.py): the same budget gives the same model anywhere, and a clock has no say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from nodewise._typing import IntArray
+from nodewise.diffusion.diffuse import Params, plan_diffusion
+from nodewise.errors import warn
+from nodewise.graph import Graph
+from nodewise.learn.fitting import RIDGE_ROWS, RIDGE_SYSTEM, STEP_ROWS, WIDEST
+from nodewise.learn.search import COLUMNS, DEEPEST, JUDGES, ROWS, ROWS_OF_NARROW
+from nodewise.learn.teach import ROUNDS, SURE
+from nodewise.learn.trainer import TAUGHT_ROWS
+
+EPSILON = 0.01  # of rows, where nothing is said about it
+UNLABELLED = 2000  # nodes at most that a ridge teaches from
+
+# Nanoseconds on one core.
+MULTIPLY = 0.03  # and add, in a large product
+MIX = 0.3  # a number of a hop bank, read for a curve
+SOLVE = 0.15  # per cube of a system's size, for its eigenvalues
+EPOCHS = 90  # that a network takes until its validation score stands still
+EPOCH_OVERHEAD = 1.5e6
+NETWORKS = 4  # of two layers, that are trained; linear ones cost little
+CANDIDATE_OVERHEAD = 6e6
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much a fit does: every so many of the curves, on so many columns; unlabelled nodes; the epsilon of rows."""
+
+    curves: int = 1
+    columns: int = COLUMNS
+    unlabelled: int = UNLABELLED
+    epsilon: float = EPSILON
+
+
+EFFORTS = (
+    Effort(),
+    Effort(curves=2, columns=500, unlabelled=1000),
+    Effort(curves=4, columns=250, unlabelled=500, epsilon=2 * EPSILON),
+    Effort(curves=4, columns=250, unlabelled=0, epsilon=5 * EPSILON),
+    Effort(curves=8, columns=100, unlabelled=0, epsilon=20 * EPSILON),
+)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a fit is about: how many nodes, candidates of a search, and ``networks`` of two layers."""
+
+    train: int
+    val: int
+    asked: int
+    candidates: int
+    networks: int = NETWORKS
+    hidden: int = 64
+
+
+def expected_seconds(
+    graph: Graph, nodes: IntArray, fit: Fit, params: Params, effort: Effort, threads: int
+) -> dict[str, float]:
+    """Seconds by stage. ``nodes``: those that rows are made for, or as many others; ``params``: of the diffusion."""
+    asked = nodes[: fit.train + fit.val + fit.asked + effort.unlabelled]
+    making = _diffusion_seconds(graph, asked, replace(params, epsilon=effort.epsilon))
+    columns = min(effort.columns, graph.num_features)
+    learned = min(fit.train, ROWS if columns >= ROWS else ROWS_OF_NARROW)
+    searched = learned + min(fit.val, JUDGES)
+    hops = (DEEPEST if params.max_hops is None else params.max_hops) + 1
+    size = min(learned, columns)
+    candidate = searched * columns * (hops * MIX + size * MULTIPLY) + SOLVE * size**3 + CANDIDATE_OVERHEAD
+    search = fit.candidates / effort.curves * candidate / 1e9
+    coarse = replace(params, epsilon=min(0.5, 3 * effort.epsilon), per_hop=True, max_hops=hops - 1)
+    bank = 2 * _diffusion_seconds(graph, nodes[:searched], coarse) * columns / graph.num_features
+    width = min(graph.num_features, WIDEST)
+    steps = -(-fit.train // STEP_ROWS)
+    rows = fit.train + steps * (TAUGHT_ROWS if effort.unlabelled else 0) / 2
+    epochs = max(10, EPOCHS // steps)
+    networks = fit.networks if effort.unlabelled else -(-fit.networks // 2)
+    epoch = networks * (EPOCH_OVERHEAD * steps + 4 * rows * width * fit.hidden * MULTIPLY)
+    solved = (
+        min(fit.train, RIDGE_SYSTEM if graph.num_features >= RIDGE_SYSTEM else RIDGE_ROWS) + SURE * effort.unlabelled
+    )
+    ridges = (ROUNDS + 1) * solved * graph.num_features * min(solved, graph.num_features) * MULTIPLY
+    return {
+        "search": search + bank if fit.candidates else 0.0,
+        "rows": making,
+        "training": (epochs * epoch + (ridges if fit.candidates else 0.0)) / 1e9 / min(threads, 2),
+    }
+
+
+def _diffusion_seconds(graph: Graph, nodes: IntArray, params: Params) -> float:
+    plan = plan_diffusion(graph, nodes, **{**vars(params), "engine": "auto"}).plan
+    return plan.seconds.get(params.engine, min(plan.seconds.values()))
+
+
+def affordable(graph: Graph, nodes: IntArray, fit: Fit, params: Params, threads: int, budget: float) -> Effort:
+    """The most effort that is expected to keep to ``budget`` seconds. The final training is never cut."""
+    total = 0.0
+    for effort in EFFORTS:
+        total = sum(expected_seconds(graph, nodes, fit, params, effort, threads).values())
+        if total <= budget:
+            return effort
+    warn(
+        f"time_budget={budget:g}: even with the least effort this fit is expected to take {total:.3g} s; the search is "
+        f"as short as it can be, and the training is not cut"
+    )
+    return EFFORTS[-1]

@@ -1,0 +1,172 @@
+"""The ensemble: a few different networks and the ridge, trained once each, and the judge that gives them votes.
+
+Caruana et al., "Ensemble Selection from Libraries of Models", ICML 2004: starting from nothing, the member that makes
+the mean of the logits best on validation rows gets the next vote, and may get several.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+import torch
+from torch import nn
+
+from nodewise.learn.calibrate import best_scale, log_loss, losses_of
+from nodewise.learn.heads import Heads
+from nodewise.learn.trainer import LabelledRows, TrainConfig, train
+
+VOTES = 8
+WORSE = 2.0  # standard errors by which a member that is worse than the best one gets no vote
+JUDGES = 4096  # validation rows at most that give votes
+
+
+@dataclass(frozen=True)
+class Member:
+    """A network to train: its depth, whether it learns from taught rows too, and its weight decay.
+
+    ``epoch``: the one whose weights it has, once it is trained. ``ridge``: not a network but a solved ridge.
+    """
+
+    layers: int
+    taught: bool
+    weight_decay: float
+    epoch: int = 0
+    ridge: bool = False
+
+    def __str__(self) -> str:
+        kind = "ridge" if self.ridge else f"{self.layers} layers, weight decay {self.weight_decay:g}"
+        return f"{kind.replace('1 layers', 'linear')}{', taught' if self.taught else ''}"
+
+
+# Sparse graphs with few labels want more weight decay than dense ones; narrow rows want a linear network.
+ROSTER = (
+    *(Member(2, taught, decay) for taught in (False, True) for decay in (0.0005, 0.005)),
+    *(Member(1, False, decay) for decay in (0.003, 0.03)),
+    *(Member(1, True, decay) for decay in (0.0003, 0.003)),
+)
+
+
+class Ensemble(nn.Module):
+    """Networks whose logits are summed: votes and scales are part of their last layers.
+
+    So a prediction is a sum over members that can be taken apart: ``logits(row) = sum over members of member(row)``.
+    """
+
+    def __init__(self, groups: Sequence[Heads]) -> None:
+        super().__init__()
+        self.groups = nn.ModuleList(groups)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        """Logits ``(rows, classes)``."""
+        return torch.stack([group(rows).sum(0) for group in self.groups]).sum(0)
+
+    @property
+    def shapes(self) -> list[dict[str, int | bool]]:
+        """What :meth:`of_shapes` needs."""
+        return [group.shape for group in self.groups]  # type: ignore[misc]
+
+    @classmethod
+    def of_shapes(cls, shapes: Sequence[dict[str, int | bool]]) -> Ensemble:
+        """An untrained ensemble of the same form."""
+        return cls([Heads(**shape, share=0.0, random=False) for shape in shapes])  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Members side by side: those of one depth, taught or not."""
+
+    members: list[Member]
+    heads: Heads
+
+
+def train_members(
+    members: Sequence[Member],
+    make_heads: Callable[[int, int], Heads],
+    rows: LabelledRows,
+    taught: LabelledRows | None,
+    val: LabelledRows | None,
+    config: TrainConfig,
+    told: Callable[[int, int], None] = lambda done, total: None,
+) -> list[Trained]:
+    """Train all members, those of one depth together. ``make_heads(count, layers)`` makes them untrained.
+
+    With ``val`` each keeps the weights that do best there; else those of its ``epoch``, or of the last where it has
+    none. ``told`` hears of the epochs.
+    """
+    ordered = sorted(members, key=lambda m: (m.layers, m.taught, m.weight_decay))
+    groups = [list(group) for _, group in groupby(ordered, key=lambda m: (m.layers, m.taught))]
+    done = []
+    for i, group in enumerate(groups):
+        stop = val if val is not None else [member.epoch or config.epochs for member in group]
+        heads, epochs = train(
+            lambda group=group: make_heads(len(group), group[0].layers),  # type: ignore[misc]
+            rows,
+            stop,
+            replace(config, weight_decay=[member.weight_decay for member in group]),
+            taught if group[0].taught else None,
+            lambda epoch, i=i: told(i * config.epochs + epoch, len(groups) * config.epochs),  # type: ignore[misc]
+        )
+        done.append(Trained([replace(m, epoch=e) for m, e in zip(group, epochs, strict=True)], heads))
+    return done
+
+
+def of_ridge(coefficients: torch.Tensor, scale: float, offset: torch.Tensor | float, taught: bool) -> Trained:
+    """A solved ridge as a member, one linear layer: its logits are ``offset`` and ``scale`` times its answers."""
+    inputs, outputs = coefficients.shape[0] - 1, coefficients.shape[1]
+    heads = Heads(1, inputs, outputs, 1, 1, 0.0, bias=True, random=False).to(coefficients.device)
+    with torch.no_grad():
+        heads.weights[0].copy_(scale * coefficients[:-1].T)
+        heads.biases[0].copy_((scale * coefficients[-1] + offset)[None, None])
+    return Trained([Member(1, taught, 0.0, ridge=True)], heads.eval())
+
+
+@torch.no_grad()
+def choose(
+    trained: Sequence[Trained], val: LabelledRows, weights: torch.Tensor | None
+) -> tuple[list[float], list[float]]:
+    """The votes of all members, which sum to 1, and the scales of their logits, by their log-loss on ``val``.
+
+    Each is brought to its best temperature first: by raw log-loss a network that is too sure loses to one that is
+    wrong more often. ``weights``: what each row counts.
+    """
+    rows, labels = val[0][:JUDGES], val[1][:JUDGES]
+    weights = None if weights is None else weights[:JUDGES]
+    logits = torch.cat([part.heads(rows) for part in trained]).double()
+    scales, _ = best_scale(logits, labels, weights)
+    logits = logits * scales[:, None, None]
+    labels = labels.double() if labels.ndim == 2 else labels
+    weak = _clearly_worse(losses_of(logits, labels))
+    votes, total = torch.zeros(logits.shape[0]), torch.zeros_like(logits[0])
+    for count in range(1, VOTES + 1):
+        losses = log_loss((total + logits) / count, labels, weights)
+        losses[weak] = torch.inf
+        best = int(losses.argmin())
+        votes[best] += 1
+        total = total + logits[best]
+    return (votes / VOTES).tolist(), scales.tolist()
+
+
+def _clearly_worse(losses: torch.Tensor) -> torch.Tensor:
+    """Which members have a mean loss that is beyond :data:`WORSE` standard errors above the best one's.
+
+    ``losses``: ``(members, rows)``. A weak member can mend what others get wrong on validation rows by chance, or
+    because these differ from other nodes in the same way as it does.
+    """
+    best = losses[losses.mean(1).argmin()]
+    apart = losses - best
+    return apart.mean(1) > WORSE * apart.std(1) / math.sqrt(losses.shape[1])
+
+
+@torch.no_grad()
+def assembled(trained: Sequence[Trained], votes: Sequence[float], scales: Sequence[float]) -> Ensemble:
+    """The members that have votes, their last layers times vote and scale."""
+    groups, factors = [], iter(vote * scale for vote, scale in zip(votes, scales, strict=True))
+    for part in trained:
+        mine = torch.tensor([next(factors) for _ in part.members], device=part.heads.weights[0].device)
+        kept = torch.nonzero(mine).ravel()
+        if kept.numel():
+            groups.append(part.heads.taken(kept).scaled(mine[kept]))
+    return Ensemble(groups).eval()

@@ -1,0 +1,203 @@
+"""What every classifier of nodes offers, in scikit-learn's manner, and its saved form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
+
+from nodewise._typing import AnyArray, FloatArray, IntArray
+from nodewise.checks import checked_nodes
+from nodewise.errors import InputError, StoreError
+from nodewise.graph import Graph
+from nodewise.learn import saved
+from nodewise.learn.metrics import micro_f1
+from nodewise.learn.task import Classes, Task, check_features, check_graph, known_labels, nodes_or_all
+from nodewise.learn.trainer import choose_device
+
+
+class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of all classifiers: a method learns from a task (``_fit``), and answers for any nodes (``_proba``).
+
+    After ``fit``: ``classes_``, ``val_f1_`` (None without validation nodes), ``epochs_``, ``networks_``, and
+    ``seconds_`` by what they were spent on.
+    """
+
+    seed: int
+    threads: int | None
+    networks_: torch.nn.Module
+    _classes: Classes
+    epochs_: int
+    val_f1_: float | None
+    seconds_: dict[str, float]
+
+    # ------------------------------------------------------------------ what a method says of itself
+
+    def check_params(self) -> None:
+        """Raise at the first parameter that cannot be."""
+        raise NotImplementedError
+
+    def _fit(self, task: Task, **how: Any) -> FloatArray:
+        """Learn, and answer with the probabilities of the nodes asked about; sets the attributes named above."""
+        raise NotImplementedError
+
+    def _proba(self, graph: Graph, nodes: IntArray) -> FloatArray:
+        """Probabilities for any nodes, by the fitted networks."""
+        raise NotImplementedError
+
+    def _with_features(self, graph: Graph) -> Graph:
+        """The graph as the method takes it: one that needs features says so."""
+        check_features(graph)
+        return graph
+
+    def _fitted(self) -> dict[str, Any]:
+        """What of the fitted model is not a tensor, ready for JSON."""
+        return {}
+
+    def _arrays(self) -> dict[str, torch.Tensor]:
+        """What else it needs that is large."""
+        return {}
+
+    def _restore(self, fitted: dict[str, Any], arrays: dict[str, torch.Tensor]) -> torch.nn.Module:
+        """The networks, untrained, after taking back what :meth:`_fitted` and :meth:`_arrays` gave."""
+        raise NotImplementedError
+
+    @property
+    def auto_params_(self) -> dict[str, Any]:
+        """What ``fit`` found for the parameters that are ``"auto"``."""
+        return {}
+
+    # ------------------------------------------------------------------ the estimator
+
+    def fit(self, graph: Graph, train: AnyArray, val: AnyArray | None = None, **how: Any) -> Self:
+        """Learn from the labels of ``train``; stop when ``val`` gets no better (without ``val``, after ``epochs``).
+
+        ``how``: as in :meth:`fit_predict_proba`.
+        """
+        self.fit_predict_proba(graph, train, val, np.zeros(0, np.int64), **how)
+        return self
+
+    def fit_predict_proba(
+        self,
+        graph: Graph,
+        train: AnyArray,
+        val: AnyArray | None,
+        nodes: AnyArray,
+        *,
+        inductive: bool = False,
+        part: AnyArray | None = None,
+        **how: Any,
+    ) -> FloatArray:
+        """:meth:`fit`, then the probabilities of ``nodes``, prepared together with the others where that is cheaper.
+
+        ``inductive``: training sees only the subgraph that ``part`` induces (by default the graph's official training
+        part where ``train`` lies in it, or else ``train`` itself).
+        """
+        self.check_params()
+        check_graph(graph)
+        graph = self._with_features(graph)
+        task = Task.checked(graph, train, val, nodes, inductive, part)
+        self.__dict__.pop("networks_", None)  # a fit that fails leaves no model
+        self.n_features_in_ = graph.num_features
+        self._classes = Classes.of(graph, task.train, task.val)
+        return self._fit(task, **how)
+
+    def predict_proba(self, graph: Graph, nodes: AnyArray | None = None) -> FloatArray:
+        """Probabilities ``(len(nodes), len(classes_))``, columns as in ``classes_``."""
+        self._check_fitted()
+        check_graph(graph)
+        graph = self._with_features(graph)
+        nodes = nodes_or_all(graph, nodes)
+        if graph.num_features != self.n_features_in_:
+            raise InputError(
+                f"{graph.name} has {graph.num_features:,} features; this model was trained on {self.n_features_in_:,}"
+            )
+        if nodes.size == 0:
+            return np.zeros((0, self.classes_.size), np.float32)
+        return self._proba(graph, nodes)
+
+    def predict(self, graph: Graph, nodes: AnyArray | None = None) -> AnyArray:
+        """Labels of ``nodes`` (or of all): one per node, or a 0/1 matrix where training labels were one."""
+        return self.labels_of_proba(self.predict_proba(graph, nodes))
+
+    def score(self, graph: Graph, nodes: AnyArray) -> float:
+        """Micro-F1 on ``nodes``, whose labels the graph must know."""
+        self._check_fitted()
+        check_graph(graph)
+        nodes = checked_nodes(nodes, graph.num_nodes, "nodes")
+        if nodes.size == 0:
+            raise InputError("nodes: none to score; expected at least one with a known label")
+        return micro_f1(known_labels(graph, nodes, "nodes"), self.predict(graph, nodes))
+
+    def labels_of_proba(self, proba: FloatArray) -> AnyArray:
+        """The labels that probabilities stand for."""
+        return self._classes.decoded(proba)
+
+    @property
+    def classes_(self) -> IntArray:
+        self._check_fitted()
+        return self._classes.ids
+
+    @property
+    def multilabel_(self) -> bool:
+        return self._classes.multilabel
+
+    @property
+    def label_names_(self) -> list[str] | None:
+        return self._classes.names
+
+    # ------------------------------------------------------------------ saved form
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a folder: ``config.json`` and ``model.safetensors``. A model already there is replaced."""
+        self._check_fitted()
+        fitted = {
+            "classes": self._classes.ids.tolist(),
+            "label_names": self._classes.names,
+            "multilabel": self._classes.multilabel,
+            "n_features_in": self.n_features_in_,
+            "epochs": self.epochs_,
+            "val_f1": self.val_f1_,
+            **self._fitted(),
+        }
+        tensors = {f"networks.{name}": value for name, value in self.networks_.state_dict().items()}
+        tensors |= self._arrays()
+        plain = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+        saved.save(Path(path), type(self).__name__, self.get_params(deep=False), fitted, plain)
+
+    @classmethod
+    def load(cls, path: str | Path, **changed: Any) -> Self:
+        """A model that :meth:`save` wrote; ``changed``: parameters that are to be others, as ``device="cpu"``."""
+        if "device" in changed:
+            choose_device(changed["device"])
+        params, fitted, tensors = saved.load(Path(path), cls.__name__)
+        try:
+            model = cls(**cls._read_params(params) | changed)
+            ids = np.asarray(fitted["classes"], np.int64)
+            model._classes = Classes(ids, bool(fitted["multilabel"]), fitted["label_names"])
+            model.n_features_in_ = int(fitted["n_features_in"])
+            model.epochs_, model.val_f1_ = fitted["epochs"], fitted["val_f1"]
+            own = {name: value for name, value in tensors.items() if not name.startswith("networks.")}
+            networks = model._restore(fitted, own)
+            networks.load_state_dict({name.removeprefix("networks."): tensors[name] for name in tensors.keys() - own})
+        except InputError:
+            raise
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise StoreError(
+                f"{path}: the parts of this model do not fit together ({error}); train it again or restore the folder"
+            ) from error
+        model.networks_ = networks.eval()
+        return model
+
+    @classmethod
+    def _read_params(cls, params: dict[str, Any]) -> dict[str, Any]:
+        """Parameters from their saved form."""
+        return params
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "networks_"):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit first")

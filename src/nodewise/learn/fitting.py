@@ -1,0 +1,306 @@
+"""From rows to an ensemble: teach, train, choose, calibrate; and again on every label, with what was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+import torch
+
+from nodewise.learn import ridge
+from nodewise.learn.calibrate import best_scale
+from nodewise.learn.ensemble import ROSTER, Ensemble, Member, Trained, assembled, choose, of_ridge, train_members
+from nodewise.learn.heads import Heads
+from nodewise.learn.search import prior_logits, shift_of
+from nodewise.learn.teach import Lesson, class_targets, shares_of, teach
+from nodewise.learn.trainer import LabelledRows, TrainConfig, balancing_weights, check_bounds
+
+AUTO = "auto"
+LOOK_EVERY = 4  # epochs between two looks at the validation rows, where several networks are compared
+STEP_ROWS = 1 << 10  # labelled rows per step
+WIDEST = 1 << 12  # columns that networks see: the heaviest, of wider rows
+MOST_TO_TEACH = 1 << 14  # labelled rows beyond which unlabelled ones have nothing to add
+RIDGE_ROWS, RIDGE_SYSTEM = 1 << 16, 4096  # rows that a ridge is solved on, and equations
+LEFT_OUT = 800  # rows that are left out in turn
+ALONE = (Member(2, False, 0.01), Member(2, True, 0.01))  # who votes where there is no judge
+ALONE_EPOCHS = 100
+FEWEST_TO_HALVE = 20  # validation rows, to find the temperature
+THRESHOLDS = tuple(round(0.05 * i, 2) for i in range(1, 11))  # beyond which a node has a label, of several
+
+Told: TypeAlias = Callable[[str, int, int], None]  # the stage, how much of it is done, of how much
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """The networks and their training; ``layers`` and ``weight_decay`` may be "auto": then validation rows choose."""
+
+    hidden: int
+    layers: int | str
+    weight_decay: float | str
+    bias: bool
+    dropout: float
+    lr: float
+    epochs: int
+    patience: int
+    members: int
+    teach: bool
+    balanced: bool
+    seed: int
+    threads: int
+
+    @property
+    def roster(self) -> list[Member]:
+        """The networks that are trained."""
+        wanted = [
+            replace(
+                member,
+                layers=member.layers if self.layers == AUTO else int(self.layers),
+                weight_decay=member.weight_decay if self.weight_decay == AUTO else float(self.weight_decay),
+            )
+            for member in ROSTER
+            if self.teach or not member.taught
+        ]
+        return [member for member in dict.fromkeys(wanted) for _ in range(self.members)]
+
+    @property
+    def uses_ridge(self) -> bool:
+        """Whether a ridge votes or teaches: not where the user says what the network is."""
+        return self.teach or AUTO in (self.layers, self.weight_decay)
+
+
+@dataclass(frozen=True)
+class Known:
+    """Rows and labels to learn from; ``unlabelled`` may be empty. ``shares``: how common the classes are, if known.
+
+    ``class_weights``: what a label of each class counts, if not all the same.
+    """
+
+    classes: int
+    train: LabelledRows
+    val: LabelledRows | None
+    unlabelled: torch.Tensor
+    shares: torch.Tensor | None
+    class_weights: torch.Tensor | None = None
+
+    @property
+    def multilabel(self) -> bool:
+        return self.train[1].ndim == 2
+
+
+@dataclass(frozen=True)
+class Learned:
+    """An ensemble, the members that vote in it, and what makes probabilities and labels of its logits."""
+
+    ensemble: Ensemble
+    members: list[Member]
+    votes: list[float]
+    scales: list[float]
+    ridge_scales: list[float]
+    temperature: float = 1.0
+    threshold: float = 0.5
+
+    @property
+    def epochs(self) -> int:
+        """Of all networks together."""
+        return sum(member.epoch for member in self.members)
+
+
+def known_shares(val: torch.Tensor | None, train: torch.Tensor, classes: int) -> torch.Tensor | None:
+    """How common the classes are, by validation labels or, without any, by training labels drawn from all nodes."""
+    labels = train if val is None else val
+    return None if labels.ndim == 2 else shares_of(labels, classes)
+
+
+def can_teach(known: Known, config: NetworkConfig) -> bool:
+    """Whether unlabelled rows can teach: one label per node, few of them known, and somebody to tell whether it helps.
+
+    Without validation rows that is the classes' shares alone.
+    """
+    told = known.val is not None or known.shares is not None
+    few = known.train[0].shape[0] <= MOST_TO_TEACH
+    return config.teach and told and few and not known.multilabel and known.unlabelled.shape[0] > 0
+
+
+def learn(
+    known: Known,
+    penalties: tuple[float, float],
+    config: NetworkConfig,
+    told: Told = lambda stage, done, total: None,
+) -> Learned:
+    """Teach, train every member once, and let the validation rows choose who votes.
+
+    ``penalties``: of the ridge that votes, and of the one that teaches.
+    """
+    ridges, ridge_scales, lesson = _ridges(known, penalties, config, can_teach(known, config))
+    roster = [member for member in config.roster if lesson is not None or not member.taught]
+    if known.val is None and config.uses_ridge:
+        roster = [member for member in ALONE if lesson is not None or not member.taught]
+    trained = [*ridges, *_train(known, roster, lesson, config, told)]
+    members = [member for part in trained for member in part.members]
+    if known.val is None or len(set(roster)) + len(ridges) == 1:
+        votes, scales = [1 / len(members)] * len(members), [1.0] * len(members)
+    else:
+        votes, scales = choose(trained, known.val, _row_weights(known.val, config))
+    ensemble = assembled(trained, votes, scales)
+    kept = [i for i, vote in enumerate(votes) if vote]
+    check_bounds(ensemble, config.lr)
+    chosen, shares, factors = [members[i] for i in kept], [votes[i] for i in kept], [scales[i] for i in kept]
+    learned = Learned(ensemble, chosen, shares, factors, ridge_scales)
+    return learned if known.val is None else _calibrated(learned, trained, known.val, config)
+
+
+def as_common_as(before: torch.Tensor, labels: torch.Tensor, classes: int) -> torch.Tensor | None:
+    """What each class is to count among ``labels``, so that classes are as common as they were ``before``.
+
+    What was chosen suits classes of that commonness: of 20 labels per class and some drawn from all nodes, a ridge with
+    a large penalty would make most nodes members of the largest class.
+    """
+    if labels.ndim == 2:
+        return None
+    counts = [torch.bincount(part, minlength=classes) + 1 for part in (before, labels)]
+    return (counts[0] / counts[0].sum()) / (counts[1] / counts[1].sum())
+
+
+def learn_again(
+    known: Known,
+    before: Learned,
+    penalties: tuple[float, float],
+    config: NetworkConfig,
+    told: Told = lambda stage, done, total: None,
+) -> Learned:
+    """The members that vote, trained anew on more labels for as many epochs; votes and scales stay.
+
+    ``known`` has no validation rows: these are among the labels now.
+    """
+    networks = [member for member in before.members if not member.ridge]
+    teaches = any(member.taught for member in before.members)
+    ridges, _, lesson = _ridges(known, penalties, config, teaches, before.ridge_scales)
+    trained = {member.taught: part for part in ridges for member in part.members}
+    voting = [trained[member.taught] for member in before.members if member.ridge]
+    voting += _train(known, networks, lesson, config, told)
+    order = [member for part in voting for member in part.members]
+    assert [m.epoch for m in order] == [m.epoch for m in before.members]  # both are sorted
+    return replace(before, ensemble=assembled(voting, before.votes, before.scales))
+
+
+def _ridges(
+    known: Known, penalties: tuple[float, float], config: NetworkConfig, teaches: bool, scales: Sequence[float] = ()
+) -> tuple[list[Trained], list[float], Lesson | None]:
+    """The ridge as a member and, if it ``teaches``, the one that learned from unlabelled rows, and its lesson.
+
+    ``scales``: what makes logits of their answers, where that is known already.
+    """
+    if not config.uses_ridge:
+        return [], [], None
+    rows, labels = _some(known.train, config.seed)
+    weights = None if known.class_weights is None else known.class_weights[labels]
+    if config.balanced and labels.ndim == 1:
+        weights = balancing_weights(labels)[labels]
+    targets, offset = class_targets(labels, known.classes), prior_logits(labels)
+    ridges, used, lesson = [], list(scales), None
+    for i, penalty in enumerate(penalties if teaches else penalties[:1]):
+        shift = shift_of(penalty, rows.shape[0], weights)
+        coefficients = ridge.solve(rows, targets, shift, weights)
+        if len(used) == i:
+            if known.val is None:
+                few = slice(None, None, -(-rows.shape[0] // LEFT_OUT))
+                each = None if weights is None else weights[few]
+                said, truth = ridge.Path(rows[few], targets[few], each).left_out(shift), labels[few]
+            else:
+                said, truth = ridge.answer(known.val[0], coefficients), known.val[1]
+                each = _row_weights(known.val, config)
+            used.append(float(best_scale(said, truth, each, offset)[0]))
+        if i == 1:
+            lesson = teach((rows, labels), known.unlabelled, known.classes, shift, used[i], known.shares, weights)
+            coefficients = lesson.coefficients
+        ridges.append(of_ridge(coefficients, used[i], offset, taught=i == 1))
+    return ridges, used, lesson
+
+
+def _train(
+    known: Known, roster: Sequence[Member], lesson: Lesson | None, config: NetworkConfig, told: Told
+) -> list[Trained]:
+    """Networks on the heaviest columns of the rows; the others have weights of 0."""
+    if not roster:
+        return []
+    count, width = known.train[0].shape
+    steps = -(-count // STEP_ROWS) if config.uses_ridge else 1  # per epoch: of many rows, an epoch is many steps
+    alone = known.val is None and config.uses_ridge
+    how = TrainConfig(
+        lr=config.lr,
+        weight_decay=0.0,
+        epochs=max(10, (min(ALONE_EPOCHS, config.epochs) if alone else config.epochs) // steps),
+        patience=max(3, config.patience // steps),
+        batch_size=STEP_ROWS if config.uses_ridge else None,
+        seed=config.seed,
+        threads=config.threads,
+        balanced=config.balanced,
+        every=LOOK_EVERY if steps == 1 and config.uses_ridge else 1,
+        class_weights=known.class_weights,
+    )
+    columns = _heaviest(known.train[0]) if config.uses_ridge else slice(None)
+    train = known.train[0][:, columns], known.train[1]
+    val = None if known.val is None else (known.val[0][:, columns], known.val[1])
+    taught = None if lesson is None else (lesson.rows[:, columns], lesson.labels)
+
+    def make(members: int, layers: int) -> Heads:
+        share = 0.0 if layers == 1 and config.uses_ridge else config.dropout  # where a linear one is no worse without
+        return Heads(members, train[0].shape[1], known.classes, config.hidden, layers, share, config.bias)
+
+    trained = train_members(roster, make, train, taught, val, how, lambda done, total: told("training", done, total))
+    return [replace(part, heads=part.heads.widened(columns, width)) for part in trained]
+
+
+def _heaviest(rows: torch.Tensor) -> torch.Tensor | slice:
+    """The columns with the largest sums of squares, as many as networks see."""
+    if rows.shape[1] <= WIDEST:
+        return slice(None)
+    some = rows[:: -(-rows.shape[0] // RIDGE_SYSTEM)]
+    return torch.topk(some.square().sum(0), WIDEST).indices.sort().values
+
+
+def _some(rows: LabelledRows, seed: int) -> LabelledRows:
+    """As many rows as a ridge is solved on."""
+    count, columns = rows[0].shape
+    most = RIDGE_ROWS if columns < RIDGE_SYSTEM else RIDGE_SYSTEM
+    if count <= most:
+        return rows
+    chosen = torch.from_numpy(np.sort(np.random.default_rng(seed).choice(count, most, replace=False)))
+    return rows[0][chosen], rows[1][chosen]
+
+
+def _row_weights(rows: LabelledRows, config: NetworkConfig) -> torch.Tensor | None:
+    """What each validation row counts; None where all count the same."""
+    labels = rows[1]
+    return balancing_weights(labels)[labels].double() if config.balanced and labels.ndim == 1 else None
+
+
+@torch.no_grad()
+def _calibrated(learned: Learned, trained: Sequence[Trained], val: LabelledRows, config: NetworkConfig) -> Learned:
+    """With the temperature that suits validation rows best and, of several labels per node, the best threshold.
+
+    Rows that chose who votes flatter them. So the temperature is that of ensembles chosen by half of the rows, on the
+    other half.
+    """
+    logits = learned.ensemble(val[0])
+    weights = _row_weights(val, config)
+    if len(learned.members) > 1 and val[0].shape[0] >= FEWEST_TO_HALVE:
+        logits = torch.empty_like(logits)
+        halves = [slice(half, None, 2) for half in (0, 1)]
+        for mine, other in (halves, halves[::-1]):
+            chosen = choose(trained, (val[0][mine], val[1][mine]), None if weights is None else weights[mine])
+            logits[other] = assembled(trained, *chosen)(val[0][other])
+    scale, _ = best_scale(logits, val[1], weights)
+    threshold = 0.5
+    if val[1].ndim == 2:
+        proba, truth = torch.sigmoid(logits * scale), val[1] > 0.5
+        threshold = max(THRESHOLDS, key=lambda t: _micro_f1(truth, proba, t))
+    return replace(learned, temperature=1 / float(scale), threshold=threshold)
+
+
+def _micro_f1(truth: torch.Tensor, proba: torch.Tensor, threshold: float) -> float:
+    said = (proba > threshold).scatter(1, proba.argmax(1, keepdim=True), True)
+    both = float((said & truth).sum())
+    return 2 * both / max(1.0, float(said.sum() + truth.sum()))

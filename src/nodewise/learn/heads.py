@@ -1,0 +1,95 @@
+"""Small networks on rows: several of one shape, side by side, so that one product serves the first layers of all."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import torch
+from torch import nn
+
+from nodewise.learn.dropout import dropout
+
+
+class Heads(nn.Module):
+    """``count`` networks of ``layers`` linear layers, ``hidden`` wide, with ReLU between and dropout before each.
+
+    A layer that keeps its width adds its input (a residual). Every parameter has the networks along its first axis.
+    ``random=False``: all are 0, to be filled.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        inputs: int,
+        outputs: int,
+        hidden: int,
+        layers: int,
+        share: float,
+        bias: bool,
+        random: bool = True,
+    ) -> None:
+        super().__init__()
+        self.shape = {
+            "count": count, "inputs": inputs, "outputs": outputs, "hidden": hidden, "layers": layers, "bias": bias,
+        }  # fmt: skip
+        self.count, self.dropout = count, share
+        self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
+        for fan_in, fan_out in itertools.pairwise([inputs, *[hidden] * (layers - 1), outputs]):
+            limit = 1 / math.sqrt(max(1, fan_in)) if random else 0.0
+            shape = (count, fan_in, fan_out) if len(self.weights) else (count * fan_out, fan_in)
+            self.weights.append(_drawn(shape, limit))
+            if bias:
+                self.biases.append(_drawn((count, 1, fan_out), limit))
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        """``(count, rows, outputs)``."""
+        last = len(self.weights) - 1
+        for i, weight in enumerate(self.weights):
+            rows = dropout(rows, self.dropout) if self.training else rows
+            if i == 0:
+                out = (rows @ weight.T).unflatten(1, (self.count, -1)).transpose(0, 1)
+            else:
+                out = torch.bmm(rows, weight)
+            if len(self.biases):
+                out = out + self.biases[i]
+            if i < last:
+                out = torch.relu(out + rows if i > 0 and out.shape == rows.shape else out)
+            rows = out
+        return rows
+
+    def taken(self, members: torch.Tensor) -> Heads:
+        """Some of the networks."""
+        heads = Heads(**{**self.shape, "count": members.numel()}, share=self.dropout, random=False)  # type: ignore[arg-type]
+        heads = heads.to(members.device)
+        with torch.no_grad():
+            for mine, theirs in zip(heads.parameters(), self.parameters(), strict=True):
+                mine.copy_(theirs.view(self.count, -1)[members].view(mine.shape))
+        return heads.train(self.training)
+
+    def widened(self, columns: torch.Tensor | slice, inputs: int) -> Heads:
+        """The same networks on wider rows, of which they see only ``columns``."""
+        if isinstance(columns, slice):
+            return self
+        heads = Heads(**{**self.shape, "inputs": inputs}, share=self.dropout, random=False)  # type: ignore[arg-type]
+        heads = heads.to(columns.device)
+        with torch.no_grad():
+            for mine, theirs in zip(heads.parameters(), self.parameters(), strict=True):
+                if mine.shape == theirs.shape:
+                    mine.copy_(theirs)
+                else:
+                    mine[:, columns] = theirs
+        return heads.train(self.training)
+
+    def scaled(self, factors: torch.Tensor) -> Heads:
+        """These networks, their outputs multiplied by a factor each."""
+        with torch.no_grad():
+            last = self.weights[-1]
+            last.view(self.count, -1).mul_(factors[:, None])
+            if len(self.biases):
+                self.biases[-1].mul_(factors[:, None, None])
+        return self
+
+
+def _drawn(shape: tuple[int, ...], limit: float) -> torch.Tensor:
+    return torch.zeros(shape) if limit == 0 else torch.empty(shape).uniform_(-limit, limit)

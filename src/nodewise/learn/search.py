@@ -1,0 +1,285 @@
+"""What ``"auto"`` stands for: the norm of the features and the curve of the hops, chosen by ridge regression.
+
+The hops of some labelled nodes are kept apart (a hop bank), so that rows of any GHD curve (Eq. 4) are a weighted sum
+away. Ridge regression on them has a closed form: a candidate is judged by solving a small system, not by training a
+network. Kept is what has the least log-loss on validation rows at the best scale; without validation rows, on each
+training row by the ridge that was solved without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from nodewise._typing import BoolArray, DoubleArray, Features, IntArray
+from nodewise.diffusion.diffuse import Params, diffuse
+from nodewise.diffusion.ghd import ghd
+from nodewise.features import row_scales
+from nodewise.graph import Graph
+from nodewise.learn.calibrate import best_scale
+from nodewise.learn.ridge import Path
+from nodewise.learn.teach import class_targets
+from nodewise.learn.trainer import LabelledRows, balancing_weights
+
+CURVES = tuple(
+    (omega, rho)
+    for rho, omegas in {
+        0.0: (0.05, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95),
+        0.1: (0.8, 1.0, 1.1, 1.2, 1.3),
+        0.3: (0.5, 0.8, 1.0, 1.3, 1.6, 2.0),
+        1.0: (0.5, 1.0, 2.0, 3.0, 5.0, 8.0),
+    }.items()
+    for omega in omegas
+)
+ALONE = (0.05, 0.0)  # the curve with all but a twentieth of the weight on the node itself
+FEATURE_NORMS = ("l1", "none")
+PENALTIES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # per hundred training rows
+SCOUTS = 3  # every so many of the curves choose the norm, with which the others are then tried
+MOST_TO_TEACH = 3.0  # larger penalties blur what a ridge teaches
+DEEPEST = 12  # hops of a bank
+WORTH = 0.99  # of the weight of all hops: where a node's depth ends
+COLUMNS = 2000  # of a bank: the heaviest
+ROWS, ROWS_OF_NARROW, JUDGES = 800, 4096, 1000  # training rows of a bank, those where columns are few, validation rows
+SAMPLED_NODES = 1 << 15  # by which columns are weighed
+SURE_TO_WARN = 2.0  # standard errors by which rows without the graph have to be better
+EPSILON = 0.03  # of the walks of a bank: coarser than that of rows, for a choice between curves
+
+
+@dataclass(frozen=True)
+class Found:
+    """The curve and its depth in hops, the norm of the features, the ridge's penalty and the one to teach with.
+
+    ``loss``: log-loss of that ridge at its best scale; ``guide``: by what it was judged. ``without_graph``: where
+    nodes' own features alone are clearly better, the share of labels a ridge has right on them, and with the graph.
+    """
+
+    omega: float
+    rho: float
+    hops: int
+    feature_norm: str
+    penalty: float
+    teach_penalty: float
+    loss: float
+    guide: str
+    without_graph: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Nodes in the graph in which they are seen, and their labels as a loss takes them."""
+
+    graph: Graph
+    nodes: IntArray
+    labels: torch.Tensor
+
+    def some(self, most: int, seed: int) -> Sample:
+        """At most so many of them, from anywhere: nodes may come class by class."""
+        if self.nodes.size <= most:
+            return self
+        chosen = np.sort(np.random.default_rng(seed).choice(self.nodes.size, most, replace=False))
+        return Sample(self.graph, self.nodes[chosen], self.labels[torch.from_numpy(chosen)])
+
+
+@dataclass(frozen=True)
+class Space:
+    """What is searched: what the user gives is the only choice there."""
+
+    curves: Sequence[tuple[float, float]] = CURVES
+    norms: Sequence[str] = FEATURE_NORMS
+    columns: int = COLUMNS
+    rows: int = ROWS
+    judges: int = JUDGES
+
+
+def search(
+    train: Sample,
+    val: Sample | None,
+    classes: int,
+    params: Params,
+    row_norm: str,
+    space: Space,
+    balanced: bool = False,
+    told: Callable[[int, int], None] = lambda done, total: None,
+) -> Found:
+    """The best of ``space``. ``params``: of the diffusion, but for omega and rho; ``told`` hears of the progress."""
+    narrow = min(space.columns, train.graph.num_features) < space.rows
+    train = train.some(ROWS_OF_NARROW if narrow else space.rows, params.seed)
+    val = None if val is None else val.some(space.judges, params.seed)
+    depth = deepest(params)
+    banks = dict(_banks(train, val, params, depth, space))
+    first = list(space.curves[::SCOUTS]) if len(banks) > 1 else []
+    rest = [curve for curve in space.curves if curve not in first]
+    tried: list[_Tried] = []
+    total = len(banks) * len(first) + len(rest)
+
+    def attempt(norm: str, curve: tuple[float, float]) -> None:
+        hops = torch.from_numpy(ghd(*curve, depth).astype(np.float32))
+        rows = [mixed(bank, hops, row_norm) for bank in banks[norm]]
+        judges = None if val is None else (rows[1], val.labels)
+        tried.append(_Tried(*curve, norm, *judged((rows[0], train.labels), judges, classes, balanced)))
+        told(len(tried), total)
+
+    for norm in banks:
+        for curve in first:
+            attempt(norm, curve)
+    norm = min(tried, key=lambda one: min(one.losses)).norm if tried else next(iter(banks))
+    for curve in rest:
+        attempt(norm, curve)
+    best = min(tried, key=lambda one: min(one.losses))
+    penalty, teach_penalty = penalties_of(best.losses)
+    return Found(
+        best.omega,
+        best.rho,
+        hops=worthwhile_hops(ghd(best.omega, best.rho, depth)),
+        feature_norm=best.norm,
+        penalty=penalty,
+        teach_penalty=teach_penalty,
+        loss=min(best.losses),
+        guide="validation nodes" if val is not None else "training nodes, each left out in turn",
+        without_graph=_without_graph(tried),
+    )
+
+
+class _Tried(NamedTuple):
+    """A candidate: its log-loss for each penalty, and which labels are right with the best."""
+
+    omega: float
+    rho: float
+    norm: str
+    losses: list[float]
+    right: BoolArray
+
+
+def _without_graph(tried: list[_Tried]) -> tuple[float, float] | None:
+    """The shares of labels that are right without and with the graph, where the first is clearly more.
+
+    Labels that are right in both or in neither say nothing. Of the ``n`` others each is a fair coin if the two are
+    equally good, so the difference has a standard error of ``sqrt(n)``.
+    """
+    own = [one for one in tried if (one.omega, one.rho) == ALONE]
+    others = [one for one in tried if (one.omega, one.rho) != ALONE]
+    if not own or not others:
+        return None
+    alone, graph = (min(part, key=lambda one: min(one.losses)).right for part in (own, others))
+    change = alone.astype(np.int64) - graph
+    if change.sum() <= SURE_TO_WARN * np.sqrt(np.abs(change).sum()):
+        return None
+    return float(alone.mean()), float(graph.mean())
+
+
+def deepest(params: Params) -> int:
+    """The hops of a bank: what the user allows, or enough."""
+    return int(min(hops for hops in (DEEPEST, params.length, params.max_hops) if hops is not None))
+
+
+def worthwhile_hops(shares: DoubleArray) -> int:
+    """The hop up to which the weights have all but a hundredth of their sum."""
+    total = np.cumsum(shares)
+    return int(np.searchsorted(total, WORTH * total[-1]))
+
+
+def mixed(bank: torch.Tensor, hops: torch.Tensor, row_norm: str) -> torch.Tensor:
+    """``sum over l of hops[l] H_l`` from a bank ``(nodes, hops, columns)``, rows brought to their norm."""
+    rows = torch.matmul(hops[: bank.shape[1]], bank)
+    return rows if row_norm == "none" else torch.nn.functional.normalize(rows, p=1.0 if row_norm == "l1" else 2.0)
+
+
+def penalties_of(losses: Sequence[float]) -> tuple[float, float]:
+    """The penalty with the least loss, and the one to teach with."""
+    teachable = [loss for loss, penalty in zip(losses, PENALTIES, strict=True) if penalty <= MOST_TO_TEACH]
+    return PENALTIES[int(np.argmin(losses))], PENALTIES[int(np.argmin(teachable))]
+
+
+def judged(
+    train: LabelledRows, val: LabelledRows | None, classes: int, balanced: bool = False
+) -> tuple[list[float], BoolArray]:
+    """The log-loss for each of the penalties, and which labels are right with the best of them."""
+    rows, known = train
+    weights = balancing_weights(known)[known] if balanced and known.ndim == 1 else None
+    path = Path(rows, class_targets(known, classes), weights)
+    shifts = [shift_of(penalty, rows.shape[0], weights) for penalty in PENALTIES]
+    if val is None:
+        said, labels = torch.stack([path.left_out(shift) for shift in shifts]), known
+    else:
+        basis, labels = path.basis(val[0]), val[1]
+        said = torch.stack([path.answers(basis, shift) for shift in shifts])
+    each = balancing_weights(labels)[labels] if balanced and labels.ndim == 1 else None
+    offset = prior_logits(known)
+    scales, losses = best_scale(said, labels, each, offset)
+    best = int(losses.argmin())
+    logits = said[best] * scales[best] + offset
+    right = logits.argmax(1) == labels if labels.ndim == 1 else ((logits > 0) == (labels > 0.5)).ravel()
+    return losses.tolist(), right.numpy()
+
+
+def shift_of(penalty: float, rows: int, weights: torch.Tensor | None = None) -> float:
+    """What is added to the diagonal: penalties are per hundred training rows, or what these weigh."""
+    return penalty * (rows if weights is None else float(weights.sum())) / 100
+
+
+def prior_logits(labels: torch.Tensor) -> torch.Tensor | float:
+    """What logits are where a ridge says nothing: of several labels per node, by how common each is; else the same."""
+    if labels.ndim == 1:
+        return 0.0
+    share = labels.double().mean(0).clamp(1e-4, 1 - 1e-4)
+    return torch.log(share / (1 - share))
+
+
+# ---------------------------------------------------------------------- banks
+
+
+def _banks(train: Sample, val: Sample | None, params: Params, depth: int, space: Space) -> Any:
+    """For each norm, the hop banks of the training and perhaps the validation nodes, on their heaviest columns."""
+    together = val is not None and val.graph is train.graph
+    parts = [train] if val is None else [train, val]
+    if together:
+        assert val is not None
+        nodes = np.concatenate([train.nodes, val.nodes])
+        sources = [(train.graph, nodes)]
+    else:
+        sources = [(part.graph, part.nodes) for part in parts]
+    how = replace(params, omega=0.5, rho=0.0, per_hop=True, max_hops=depth)
+    for norm in space.norms:
+        columns = heaviest_columns(sources[-1][0].features, norm, space.columns, params.seed)
+        banks = []
+        for graph, nodes in sources:
+            if columns is None:
+                bank = diffuse(graph, nodes, **vars(how)).apply(graph.features, norm)
+            else:
+                features = narrowed(graph.features, norm, columns)
+                bank = diffuse(graph.replace(features=features), nodes, **vars(how)).apply(features)
+            banks.append(torch.from_numpy(bank))
+        if together:
+            banks = list(banks[0].tensor_split([train.nodes.size]))
+        yield norm, banks
+
+
+def heaviest_columns(features: Features, norm: str, most: int, seed: int) -> IntArray | None:
+    """The columns with the largest sum of squares over some nodes; None where there are no more than ``most``."""
+    if features.shape[1] <= most:
+        return None
+    nodes = features.shape[0]
+    some: Any = slice(None)
+    if nodes > SAMPLED_NODES:
+        some = np.sort(np.random.default_rng(seed).choice(nodes, SAMPLED_NODES, replace=False))
+    rows = features[some]
+    scales = row_scales(rows, norm)
+    squares = rows.multiply(rows) if sp.issparse(rows) else np.square(np.asarray(rows, np.float32))
+    each = np.ones(rows.shape[0]) if scales is None else np.square(scales.astype(np.float64))
+    energy = np.asarray(squares.T @ each).ravel()
+    return np.sort(np.argsort(-energy, kind="stable")[:most])
+
+
+def narrowed(features: Features, norm: str, columns: IntArray) -> Features:
+    """Features brought to ``norm`` over all columns, then cut down to some."""
+    scales = row_scales(features, norm)
+    cut = features[:, columns]
+    if sp.issparse(features):
+        return sp.csr_matrix(cut if scales is None else sp.diags(scales) @ cut, dtype=np.float32)
+    cut = np.asarray(cut, np.float32)
+    return cut if scales is None else cut * scales[:, None]

@@ -1,0 +1,236 @@
+"""What is learned from: nodes and their labels, checked once, and the graph that training sees."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from nodewise._typing import AnyArray, FloatArray, IntArray
+from nodewise.checks import UNKNOWN, checked_nodes
+from nodewise.errors import InputError, warn
+from nodewise.graph import Graph
+
+NOBODY = np.zeros(0, np.int64)
+RANDOM_COLUMNS = 1024  # of the vectors of nodes that have no features
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The classes of the nodes that are learned from; no other label is read.
+
+    ``ids``: labels in order, or the columns of a 0/1 matrix where nodes have several labels (``multilabel``).
+    """
+
+    ids: IntArray
+    multilabel: bool
+    names: list[str] | None
+
+    @classmethod
+    def of(cls, graph: Graph, train: IntArray, val: IntArray) -> Classes:
+        labels = graph.labels
+        if labels is None:
+            raise InputError(f"{graph.name} has no labels to learn from")
+        names = None if graph.label_names is None else list(graph.label_names)
+        if graph.multilabel:
+            found, seen = np.arange(labels.shape[1]), np.flatnonzero(labels[train].any(0))
+        else:
+            found = np.unique(labels[np.concatenate([train, val])]).astype(np.int64)
+            seen = np.unique(labels[train])
+        classes = cls(found, graph.multilabel, names)
+        if found.size == 1:
+            warn(
+                f"every label to learn from is {classes.name(0)}, so every node will get it; check the labels and the "
+                f"split"
+            )
+        missing = np.flatnonzero(~np.isin(found, seen))
+        if missing.size:
+            named = ", ".join(str(classes.name(c)) for c in missing[:5]) + (", …" if missing.size > 5 else "")
+            warn(
+                f"{missing.size} of {found.size} classes have no training node and will not be predicted reliably: "
+                f"{named}"
+            )
+        return classes
+
+    def name(self, place: int) -> str | int:
+        """What the class in this column is called."""
+        label = int(self.ids[place])
+        return label if self.names is None else self.names[label]
+
+    def encoded(self, labels: AnyArray) -> torch.Tensor:
+        """Labels as the loss takes them: places in ``ids``, or a 0/1 matrix."""
+        if self.multilabel:
+            return torch.from_numpy(labels.astype(np.float32))
+        return torch.from_numpy(np.searchsorted(self.ids, labels).astype(np.int64))
+
+    def proba(self, logits: torch.Tensor) -> torch.Tensor:
+        return torch.sigmoid(logits) if self.multilabel else torch.softmax(logits, dim=1)
+
+    def decoded(self, proba: FloatArray, threshold: float = 0.5) -> AnyArray:
+        """The labels that probabilities stand for; of several per node, the likeliest and all beyond a threshold."""
+        if not self.multilabel:
+            return np.asarray(self.ids[proba.argmax(1)])
+        chosen = proba > threshold
+        if threshold < 0.5 and proba.shape[0]:
+            chosen[np.arange(proba.shape[0]), proba.argmax(1)] = True
+        return chosen.astype(np.int8)
+
+
+@dataclass(frozen=True)
+class Task:
+    """Nodes to learn from and nodes asked about; ``val`` is empty where nothing tells when to stop.
+
+    ``inductive``: training sees only the subgraph of ``part``.
+    """
+
+    graph: Graph
+    train: IntArray
+    val: IntArray
+    asked: IntArray
+    inductive: bool = False
+    part: IntArray | None = None
+
+    @classmethod
+    def checked(
+        cls, graph: Graph, train: AnyArray, val: AnyArray | None, asked: AnyArray, inductive: bool, part: Any
+    ) -> Task:
+        """From what the user gives, or one error that names what is wrong."""
+        nodes = check_learned(graph, train, val)
+        if part is not None and not inductive:
+            raise InputError("part: only inductive training has one; pass inductive=True too, or leave it out")
+        wanted = checked_nodes(asked, graph.num_nodes, "nodes")
+        inside = training_part(graph, nodes[0], part) if inductive else None
+        return cls(graph, nodes[0], nodes[1], wanted, inductive, inside)
+
+    def labels(self, nodes: IntArray) -> AnyArray:
+        assert self.graph.labels is not None  # checked
+        return self.graph.labels[nodes]
+
+    def seen(self, nodes: IntArray) -> tuple[Graph, IntArray]:
+        """The graph that training sees, and where ``nodes`` are in it."""
+        if self.part is None:
+            return self.graph, nodes
+        return self.graph.subgraph(self.part), np.searchsorted(self.part, nodes)
+
+    def unlabelled(self, most: int, seed: int, tested: IntArray = NOBODY) -> IntArray:
+        """Some of the nodes that training sees and is not told the labels of; ``tested`` are learned from later."""
+        count, known = self.graph.num_nodes if self.part is None else self.part.size, [self.train, self.val, tested]
+        some = min(count, most + sum(nodes.size for nodes in known))  # enough are left without the known ones
+        places = np.random.default_rng(seed).choice(count, some, replace=False)
+        nodes = places if self.part is None else self.part[places]
+        return nodes[~np.isin(nodes, np.concatenate(known))][:most]
+
+
+def check_learned(graph: Graph, train: AnyArray, val: AnyArray | None = None) -> tuple[IntArray, IntArray]:
+    """The nodes to learn from, training and validation, checked; without validation nodes these are none."""
+    check_graph(graph)
+    learned = checked_nodes(train, graph.num_nodes, "train")
+    if learned.size == 0:
+        raise InputError("train: no training node; expected at least one with a known label")
+    known_labels(graph, learned, "train")
+    if val is None:
+        return learned, np.zeros(0, np.int64)
+    judges = checked_nodes(val, graph.num_nodes, "val")
+    if judges.size == 0:
+        raise InputError("val: no validation node; leave val out to train without")
+    known_labels(graph, judges, "val")
+    both = np.intersect1d(learned, judges)
+    if both.size:
+        raise InputError(f"val: node {both[0]:,} is in train too; a node used to learn cannot tell when to stop")
+    return learned, judges
+
+
+def check_graph(graph: Any) -> None:
+    if not isinstance(graph, Graph):
+        raise InputError(
+            f"graph: a {type(graph).__name__}; expected a nodewise.Graph, as Graph.from_edges(edge_index, "
+            f"features=X, labels=y) makes, and then the training nodes"
+        )
+
+
+def featured(graph: Graph) -> Graph:
+    """The graph or, where it has no features, with random vectors in their place: see :func:`random_vectors`.
+
+    Diffused, they tell which nodes are near (Chen et al., "Fast and Accurate Network Embeddings via Very Sparse Random
+    Projection", CIKM 2019).
+    """
+    if graph.features is not None:
+        return graph
+    if "featured" not in graph.__dict__:
+        graph.know(featured=graph.replace(features=random_vectors(graph)))
+    found: Graph = graph.__dict__["featured"]
+    return found
+
+
+def random_vectors(graph: Graph) -> sp.csr_matrix:
+    """A number for each node, in one of :data:`RANDOM_COLUMNS` columns that its name (or its id) decides, as its sign.
+
+    Nodes that many others reach share a column with others, and would drown among them: a number is as large as the
+    root of the node's degree, unless a norm makes all alike.
+    """
+    if graph.node_names is None:
+        keys = np.arange(graph.num_nodes, dtype=np.uint64)
+    else:
+        keys = np.fromiter((zlib.crc32(str(name).encode()) for name in graph.node_names), np.uint64, graph.num_nodes)
+    keys = keys * np.uint64(0x9E3779B97F4A7C15)  # splitmix64: neighbouring ids land anywhere
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        keys = (keys ^ (keys >> np.uint64(shift))) * np.uint64(factor)
+    keys ^= keys >> np.uint64(31)
+    sign = 1 - 2 * (keys >> np.uint64(63)).astype(np.float32)
+    columns = (keys % np.uint64(RANDOM_COLUMNS)).astype(np.int32)
+    numbers = sign * np.sqrt(graph.degrees).astype(np.float32)
+    return sp.csr_matrix((numbers, columns, np.arange(graph.num_nodes + 1)), shape=(graph.num_nodes, RANDOM_COLUMNS))
+
+
+def check_features(graph: Graph) -> None:
+    if graph.features is None:
+        raise InputError(
+            f"{graph.name} has no features to diffuse. Give it some, or let each node be its own feature: "
+            f"graph.replace(features=scipy.sparse.identity(graph.num_nodes, format='csr'))"
+        )
+    if graph.num_features == 0:
+        raise InputError(f"{graph.name} has features of no columns; expected at least one")
+
+
+def training_part(graph: Graph, train: IntArray, part: AnyArray | None) -> IntArray:
+    """The nodes that inductive training sees: ``part``, or the official ones, or the training nodes alone."""
+    if part is None:
+        official = graph.splits.get("train", train)
+        part = official if np.isin(train, official).all() else train
+    inside: IntArray = np.unique(checked_nodes(part, graph.num_nodes, "part"))
+    if inside.size == 0:
+        raise InputError("part: no node; expected the nodes of the training part, the training nodes among them")
+    outside = ~np.isin(train, inside)
+    if outside.any():
+        raise InputError(f"train: node {train[outside][0]:,} is not in the training part; expected every one there")
+    return inside
+
+
+def known_labels(graph: Graph, nodes: IntArray, what: str) -> AnyArray:
+    """The labels of ``nodes``, all of which must be known."""
+    if graph.labels is None:
+        raise InputError(f"{graph.name} has no labels; {what} needs them")
+    labels: AnyArray = graph.labels[nodes]
+    if labels.ndim == 1 and (unknown := np.flatnonzero(labels == UNKNOWN)).size:
+        raise InputError(f"{what}: the label of node {nodes[unknown[0]]:,} is not known; expected labelled nodes")
+    return labels
+
+
+def nodes_or_all(graph: Graph, nodes: AnyArray | None) -> IntArray:
+    return np.arange(graph.num_nodes) if nodes is None else checked_nodes(nodes, graph.num_nodes, "nodes")
+
+
+def check_whole(name: str, value: Any, least: int = 1) -> None:
+    """Raise unless ``value`` is a whole number of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InputError(f"{name}={value!r}: expected a whole number of at least {least}")
+
+
+def check_share(name: str, value: float) -> None:
+    """Raise unless ``value`` is above 0 and at most 1."""
+    if not 0 < value <= 1:
+        raise InputError(f"{name}={value}: expected a number above 0 and at most 1")
