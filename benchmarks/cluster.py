@@ -31,8 +31,9 @@ def prepare(folder: Path, nodes: int, targets: int) -> None:
     """A store, a model, and lists of the nodes to predict: many to measure, few to warm up."""
     graph = nw.synthetic.dcsbm(nodes, avg_degree=20, classes=8, features=64, seed=0)
     nw.write_store(graph, folder / "store")
-    params = {"omega": 1.15, "rho": 0.1, "tau": 1.9, "epsilon": 0.03, "layers": 2, "bias": True, "weight_decay": 5e-3}
-    nw.NIGCN(**params, engine="walks", epochs=20).fit(graph, train=range(400)).save(folder / "model")
+    diffusion = {"omega": 1.15, "rho": 0.1, "tau": 1.9, "epsilon": 0.03, "feature_norm": "l1", "engine": "walks"}
+    network = {"layers": 2, "weight_decay": 5e-3, "teach": False, "epochs": 20}
+    nw.NIGCN(**diffusion, **network).fit(graph, train=range(400)).save(folder / "model")
     for name, count in (("many", targets), ("few", targets // 20)):
         (folder / f"{name}.txt").write_text("\n".join(map(str, range(count))))
 

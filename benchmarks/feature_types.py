@@ -47,12 +47,12 @@ def feature_bytes(folder: Path) -> int:
 def measure(name: str, data: str, splits: int) -> list[dict[str, Any]]:
     graph = nw.load(name, data)
     chosen = read_split_file(Path(data, "splits", f"{name}.npz"), graph.num_nodes)[:splits]
-    engine = nw.NIGCN(**nw.presets[name])
-    engine.represent_parts(graph, [chosen[0].train, chosen[0].val])
+    nodes = np.concatenate([chosen[0].train, chosen[0].val])
+    engine = nw.NIGCN(**nw.presets[name]).row_maker.settled(graph, nodes).params.engine
     rows = []
     with tempfile.TemporaryDirectory() as temporary:
         for kind in TYPES:
-            model = nw.NIGCN(**nw.presets[name], seed=0).set_params(engine=engine.engine_)
+            model = nw.NIGCN(**nw.presets[name], seed=0).set_params(engine=engine)
             result = evaluate(model, stored(graph, kind, Path(temporary)), chosen)
             scores = [100 * score for score in result.test_f1]
             rows.append({

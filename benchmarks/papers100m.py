@@ -27,6 +27,7 @@ import numpy as np
 
 import nodewise as nw
 import papers_store
+from nodewise.comparison.settings import plain
 from nodewise.datasets.fetch import cache_dir
 from nodewise.errors import NodewiseError, StoreError
 from nodewise.learn.evaluate import versions
@@ -154,7 +155,7 @@ def keep(path: Path, scale: float, result: dict[str, Any]) -> dict[str, Any]:
     kept = json.loads(path.read_text())["scales"] if path.exists() else {}
     scales = dict(sorted({**kept, f"{scale:g}": result}.items(), key=lambda item: float(item[0])))
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"params": PARAMS, "scales": scales}, indent=2) + "\n")
+    path.write_text(json.dumps({"params": plain(PARAMS), "scales": scales}, indent=2) + "\n")
     return scales
 
 

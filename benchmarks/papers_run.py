@@ -19,6 +19,7 @@ from typing import Any
 
 import nodewise as nw
 from nodewise.learn.evaluate import Evaluation, evaluate
+from nodewise.learn.nigcn import DiffusionConfig
 from nodewise.splits import PARTS, Split
 
 # The paper's omega, rho, tau and epsilon, in the convention of its program; its learning rate, dropout and weight
@@ -28,14 +29,16 @@ PARAMS: dict[str, Any] = {
     "rho": 1.3,
     "tau": 0.6,
     "epsilon": 0.01,
-    "convention": "reference",
+    "diffusion": DiffusionConfig(convention="reference"),
     "engine": "walks",
     "lr": 0.01,
     "dropout": 0.1,
     "layers": 2,
-    "bias": True,
     "feature_norm": "none",
     "weight_decay": 5e-4,
+    "epochs": 1000,
+    "patience": 60,
+    "teach": False,
 }
 SAMPLE_SECONDS = 0.05
 PROFILE_LINES = 25
@@ -113,7 +116,6 @@ def measure(store: Path, profile: cProfile.Profile | None) -> tuple[dict[str, An
     return {
         **{f"{step}_seconds": value for step, value in seconds.items()},
         "total_seconds": sum(seconds.values()),
-        "phases": result.best.phases_,
         "epochs": split.epochs,
         "val_f1": split.val_f1,
         "test_f1": split.test_f1,

@@ -1,8 +1,9 @@
-"""Writes comparison.md and recipes.md in docs/results from what is kept beside them.    python docs/tables.py"""
+"""Writes comparison.md and learning.md in docs/results from what is kept beside them.    python docs/tables.py"""
 
 from __future__ import annotations
 
 import json
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -92,24 +93,80 @@ def seconds() -> list[str]:
     return lines
 
 
-def recipes(names: tuple[str, ...], rows: tuple[str, ...]) -> list[str]:
-    """Micro-F1 and seconds a split, a line a data set, beside the best that the paper reports."""
-    head = [*(f"{row} | s" for row in rows), "best published"]
-    lines = ["| | " + " | ".join(head) + " |", "| --- |" + " ---: |" * (2 * len(rows) + 1)]
-    for name in names:
-        found = rows_of_recipes(name)
-        cells = []
-        for row in rows:
-            told = found.get(row)
-            cells += ["–", ""] if told is None else [_f1(told), f"{told['seconds_a_split']:.1f}"]
+def learning() -> list[str]:
+    """Micro-F1 of the preset, the default, and the default refitted on validation labels too."""
+    lines = [
+        "| ten splits, micro-F1 | preset | default | refit | best published |",
+        "| --- |" + " ---: |" * 4,
+    ]
+    for name, found in _learned().items():
+        rows = found["rows"]
+        cells = [_f1(rows["preset"], "test_f1"), _f1(rows["default"], "test_f1"), _f1(rows["default"], "refit_test_f1")]
         lines.append(f"| {name} | " + " | ".join([*cells, _best_published(name)]) + " |")
     return lines
 
 
-def rows_of_recipes(name: str) -> dict[str, dict[str, Any]]:
-    file = RESULTS / "recipes" / f"{name}.json"
-    rows: dict[str, dict[str, Any]] = json.loads(file.read_text("utf-8"))["rows"] if file.is_file() else {}
-    return rows
+def official() -> list[str]:
+    """The public Planetoid splits, beside OGC (Wang et al. 2023), which learns from validation labels too."""
+    lines = ["| the public split | default | refit | OGC |", "| --- |" + " ---: |" * 3]
+    for name, found in _learned().items():
+        if "official" in found:
+            one = found["official"]
+            cells = (f"{100 * one['test_f1']:.1f}", f"{100 * one['refit_test_f1']:.1f}", OGC[name])
+            lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def trust() -> list[str]:
+    """How far probabilities are from the truth, and how often sets hold it."""
+    head = "| | preset, untempered | preset | default | log-loss | coverage of 90% sets | classes per set |"
+    lines = [head, "| --- |" + " ---: |" * 6]
+    for name, found in _learned().items():
+        preset, default = found["rows"]["preset"], found["rows"]["default"]
+        coverage = [row["coverage"] for row in default]
+        cells = [
+            f"{_mean(preset, 'untempered_calibration_error'):.3f}",
+            f"{_mean(preset, 'calibration_error'):.3f}",
+            f"{_mean(default, 'calibration_error'):.3f}",
+            f"{_mean(default, 'log_loss'):.3f}",
+            f"{100 * statistics.fmean(coverage):.1f} ± {100 * statistics.stdev(coverage) / len(coverage) ** 0.5:.1f}",
+            f"{_mean(default, 'set_size'):.2f}",
+        ]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def fit_seconds() -> list[str]:
+    """Seconds of a fit, and by stage."""
+    stages = ("search", "rows", "training", "refit")
+    head = ["default", "preset", "ratio", "GCN (PyG)", *stages]
+    lines = ["| seconds | " + " | ".join(head) + " |", "| --- |" + " ---: |" * len(head)]
+    gcn = _kept("gcn-pyg.json") if (RESULTS / "gcn-pyg.json").is_file() else {}
+    for name, found in _learned().items():
+        ours, preset = (statistics.median(r["seconds"] for r in found["rows"][row]) for row in ("default", "preset"))
+        spent = [statistics.median(r["stages"].get(stage, 0.0) for r in found["rows"]["default"]) for stage in stages]
+        theirs = f"{gcn[name]['seconds']:.1f}" if name in gcn else "–"
+        cells = [f"{ours:.2f}", f"{preset:.2f}", f"{ours / preset:.1f}", theirs, *(f"{value:.2f}" for value in spent)]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return lines
+
+
+OGC = {"cora": "86.9", "citeseer": "77.5", "pubmed": "83.4"}
+
+
+def _learned() -> dict[str, Any]:
+    files = {name: RESULTS / "learning" / f"{name}.json" for name in (*PAPER, *OTHERS)}
+    return {name: json.loads(file.read_text("utf-8")) for name, file in files.items() if file.is_file()}
+
+
+def _mean(rows: list[dict[str, Any]], key: str) -> float:
+    return statistics.fmean(row[key] for row in rows)
+
+
+def _f1(rows: list[dict[str, Any]], key: str) -> str:
+    scores = [100 * row[key] for row in rows]
+    few = "" if len(scores) == SPLITS else f" ({len(scores)} of {SPLITS})"
+    return f"{statistics.fmean(scores):.2f} ± {statistics.pstdev(scores):.2f}{few}"
 
 
 def _best_published(name: str) -> str:
@@ -121,87 +178,27 @@ def _best_published(name: str) -> str:
     return f"{mean:.2f} ({method})"
 
 
-def parts() -> list[str]:
-    """What each part alone adds to a preset with one network, and how often the full recipe kept it."""
-    found = {name: rows for name in PAPER if "one network" in (rows := rows_of_recipes(name))}
-    lines = ["| | " + " | ".join(f"{name} | kept" for name in found) + " |", "| --- |" + " ---: | ---: |" * len(found)]
-    names = [row for rows in found.values() for row in rows if row not in ("paper", "auto", "full")]
-    for row in dict.fromkeys(names):
-        cells = []
-        for rows in found.values():
-            kept = [times for part, times in rows["full"]["kept"].items() if part.startswith(row)]
-            cells += [_f1(rows[row]) if row in rows else "–", f"{max(kept, default=0)} of 10" if row in KEPT else ""]
-        lines.append(f"| {row} | " + " | ".join(cells) + " |")
-    return lines
-
-
-KEPT = (
-    "hop attention",
-    "raw features",
-    "label reuse",
-    "consistency",
-    "self-training",
-    "class shares",
-    "correct and smooth",
-)
-
-
-def _f1(row: dict[str, Any]) -> str:
-    count = len(row["test_f1"])
-    few = "" if count == SPLITS else f" ({count} of {SPLITS})"
-    return f"{100 * row['test_f1_mean']:.2f} ± {100 * row['test_f1_std']:.2f}{few}"
-
-
-def trials() -> list[str]:
-    """What one hop bank saves a search, a line a graph."""
-    lines = ["| | labels | diffusing anew | one hop bank | times as many |", "| --- | ---: | ---: | ---: | ---: |"]
-    for row in _kept("tuning.json")["rows"]:
-        name = f"{row['graph']}: {row['nodes']:,} nodes, {row['edges']:,} edges"
-        hour = row["trials_an_hour"]
-        cells = (f"{row['labels']:,}", f"{hour['anew']:,.0f}", f"{hour['bank']:,.0f}", f"{row['times_as_many']:.1f}")
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return lines
-
-
-def training() -> list[str]:
-    """The paper's training and this one on the same rows."""
-    head = "| | micro-F1 | s | epochs | paper's: micro-F1 | s | epochs | share of the time |"
-    lines = [head, "| --- |" + " ---: |" * 7]
-    for row in _kept("training.json")["recipes"]:
-        cells = [
-            cell
-            for way in ("here", "paper")
-            for cell in (
-                f"{100 * row[f'{way}_test_f1']:.2f}",
-                f"{row[f'{way}_seconds']:.2f}",
-                f"{row[f'{way}_epochs']:,.0f}",
-            )
-        ]
-        lines.append(f"| {row['dataset']} | " + " | ".join([*cells, f"{row['share_of_the_time']:.3f}"]) + " |")
-    return lines
-
-
 def _kept(name: str) -> Any:
     return json.loads((RESULTS / name).read_text("utf-8"))
 
 
-def write_recipes() -> None:
+def write_learning() -> None:
     lines = [
-        "# Recipes: micro-F1 on ten splits, and seconds a split on one thread\n",
-        "Made by `python docs/tables.py` from `recipes/*.json`.\n",
-        *recipes((*PAPER, *OTHERS), ("paper", "auto", "full")),
-        "\n## Each part alone, added to the preset with one network, and how often the full recipe kept it\n",
-        *parts(),
-        "\n## Trials an hour, from `tuning.json`\n",
-        *trials(),
-        "\n## Training, from `training.json`\n",
-        *training(),
+        "# Learning: scores, trust and seconds\n",
+        "Made by `python docs/tables.py` from `learning/*.json` and `gcn-pyg.json`.\n",
+        *learning(),
+        "",
+        *official(),
+        "\n## Expected calibration error, and conformal sets\n",
+        *trust(),
+        "\n## Seconds\n",
+        *fit_seconds(),
     ]
-    (RESULTS / "recipes.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (RESULTS / "learning.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def main() -> None:
-    write_recipes()
+    write_learning()
     sections = [
         "# Micro-F1 on the same splits, and the paper's\n\nMade by `python docs/tables.py` from `compare-*.json`.\n",
         *beside_the_paper(),
