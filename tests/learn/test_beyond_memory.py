@@ -116,7 +116,7 @@ def test_an_epoch_sees_every_row_once(count, size, window, run):
         patch.setattr(trainer, "WINDOW", window)
         patch.setattr(trainer, "RUN", min(run, window))
         pairs = torch.arange(count)[:, None].float(), torch.arange(count)
-        seen = list(trainer._batches(pairs, size))
+        seen = list(trainer._batches(pairs, size, torch.Generator()))
     assert sorted(int(i) for _, labels in seen for i in labels) == list(range(count))
     assert all(torch.equal(features[:, 0].long(), labels) for features, labels in seen)
     assert all(labels.numel() <= size for _, labels in seen) or len(seen) == 1
@@ -126,7 +126,8 @@ def test_streamed_batches_come_in_a_new_order_each_time(monkeypatch):
     monkeypatch.setattr(trainer, "WINDOW", 64)
     monkeypatch.setattr(trainer, "RUN", 4)
     pairs = torch.arange(500)[:, None].float(), torch.arange(500)
-    first, second = (torch.cat([labels for _, labels in trainer._batches(pairs, 10)]) for _ in range(2))
+    draw = torch.Generator()
+    first, second = (torch.cat([labels for _, labels in trainer._batches(pairs, 10, draw)]) for _ in range(2))
     assert not torch.equal(first, second)
     assert torch.corrcoef(torch.stack([first.float(), torch.arange(500.0)]))[0, 1].abs() < 0.3
 

@@ -1,5 +1,7 @@
 """Networks side by side, their training, and the judge that gives them votes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -61,10 +63,10 @@ def test_training_side_by_side_is_training_one_by_one():
     train_rows, val = rows_of(60, 0), rows_of(60, 1)
     torch.manual_seed(5)
     start = heads(2)
-    together, epochs = train(lambda: start.taken(torch.arange(2)), train_rows, val, CONFIG)
+    together, epochs = train(lambda draw: start.taken(torch.arange(2)), train_rows, val, CONFIG)
     for i, decay in enumerate(CONFIG.weight_decay):
         alone = TrainConfig(**{**vars(CONFIG), "weight_decay": decay, "patience": 60})
-        one, kept = train(lambda i=i: start.taken(torch.tensor([i])), train_rows, val, alone)
+        one, kept = train(lambda draw, i=i: start.taken(torch.tensor([i])), train_rows, val, alone)
         assert kept == [epochs[i]]
         assert torch.allclose(one(val[0])[0], together(val[0])[i], atol=1e-4)
 
@@ -81,7 +83,7 @@ def test_each_network_keeps_its_own_best_weights():
         best = [max(pair) for pair in zip(best, scores_of_rows(made, val), strict=True)]
 
     made = start.taken(torch.arange(2))
-    trained, _ = train(lambda: made, train_rows, val, CONFIG, after_epoch=watch)
+    trained, _ = train(lambda draw: made, train_rows, val, CONFIG, after_epoch=watch)
     assert [tuple(map(pytest.approx, pair)) for pair in best] == scores_of_rows(trained, val)
 
 
@@ -94,7 +96,7 @@ def test_given_epochs_are_the_ones_whose_weights_are_kept():
 
     torch.manual_seed(5)
     made = heads(2)
-    trained, epochs = train(lambda: made, train_rows, [3, 7], CONFIG, after_epoch=watch)
+    trained, epochs = train(lambda draw: made, train_rows, [3, 7], CONFIG, after_epoch=watch)
     assert epochs == [3, 7]
     assert torch.equal(trained(train_rows[0])[0], seen[3][0])
     assert torch.equal(trained(train_rows[0])[1], seen[7][1])
@@ -104,8 +106,8 @@ def test_taught_rows_are_learned_from():
     """Rows of a class that no label names: only the taught can tell of them."""
     labelled, taught, test = (rows_of(n, seed) for n, seed in ((200, 0), (200, 1), (200, 2)))
     few = labelled[1] < 2
-    plain, _ = train(lambda: heads(2), (labelled[0][few], labelled[1][few]), None, CONFIG)
-    told, _ = train(lambda: heads(2), (labelled[0][few], labelled[1][few]), None, CONFIG, taught)
+    plain, _ = train(lambda draw: heads(2), (labelled[0][few], labelled[1][few]), None, CONFIG)
+    told, _ = train(lambda draw: heads(2), (labelled[0][few], labelled[1][few]), None, CONFIG, taught)
     rare = test[1] == 2
     found = [(net(test[0][rare]).argmax(2) == 2).float().mean() for net in (plain, told)]
     assert found[0] < 0.2
@@ -125,10 +127,10 @@ def test_members_of_one_depth_train_together_and_keep_their_order():
     roster = [Member(2, False, 0.01), Member(1, False, 0.03), Member(2, False, 0.001), Member(2, True, 0.01)]
     made = []
     parts = train_members(
-        roster, lambda count, layers: made.append((count, layers)) or heads(count, layers), rows_of(30, 0),
+        roster, lambda count, layers, draw: made.append((count, layers)) or heads(count, layers), rows_of(30, 0),
         rows_of(50, 3), rows_of(40, 1), CONFIG,
     )  # fmt: skip
-    assert made == [(1, 1), (2, 2), (1, 2)]
+    assert sorted(made) == [(1, 1), (1, 2), (2, 2)]
     order = [(m.layers, m.taught, m.weight_decay) for part in parts for m in part.members]
     assert order == [(1, False, 0.03), (2, False, 0.001), (2, False, 0.01), (2, True, 0.01)]
     assert all(m.epoch > 0 for part in parts for m in part.members)
@@ -185,6 +187,23 @@ def test_an_ensemble_is_the_weighted_mean_of_its_members():
 
 
 def test_training_that_diverges_says_what_to_do():
-    wild, _ = train(lambda: heads(2), rows_of(30, 0), None, TrainConfig(**{**vars(CONFIG), "lr": 1e30}))
+    wild, _ = train(lambda draw: heads(2), rows_of(30, 0), None, TrainConfig(**{**vars(CONFIG), "lr": 1e30}))
     with pytest.raises(InputError, match=r"lr=1e\+30: training diverged"):
         trainer.check_bounds(wild, 1e30)
+
+
+def test_a_failure_in_one_kind_of_members_ends_the_others():
+    """Otherwise an interrupted command would go on training for as long as the longest kind takes."""
+    roster, seen = [Member(1, False, 0.03), Member(2, False, 0.01)], []
+
+    def make(count, layers, draw):
+        if layers == 2:
+            raise InputError("no such network")
+        return heads(count, layers)
+
+    patient = replace(CONFIG, epochs=10**6, patience=10**6, threads=2)
+    with pytest.raises(InputError, match="no such network"):
+        train_members(
+            roster, make, rows_of(30, 0), None, rows_of(40, 1), patient, lambda done, total: seen.append(done)
+        )
+    assert not seen or seen[-1] < 10**6

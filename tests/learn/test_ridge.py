@@ -64,3 +64,10 @@ def test_leaving_one_out_by_closed_form_is_leaving_each_out_by_hand(count, colum
         without = by_hand(rows[others], targets[others], 0.5, None if weights is None else weights[others])
         expected = ridge.answer(rows[i : i + 1].double(), torch.from_numpy(without))[0]
         assert torch.allclose(left_out[i], expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("count", [1, 255, 256, 257, 700])
+def test_a_gram_matrix_made_of_blocks_is_the_product(count):
+    rows = torch.randn(count, 5, generator=torch.Generator().manual_seed(0))
+    assert torch.allclose(ridge.gram(rows), (rows @ rows.T).double(), atol=1e-5)
+    assert torch.equal(ridge.gram(rows), ridge.gram(rows).T)

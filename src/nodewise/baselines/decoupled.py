@@ -81,8 +81,8 @@ class RowRival(Rival, RowMaker):
         logits = self.networks_(torch.from_numpy(rows).to(device))[0]
         return np.asarray(self._classes.proba(logits).cpu().numpy())
 
-    def _make_network(self, inputs: int, outputs: int) -> Heads:
-        return Heads(1, inputs, outputs, self.hidden, self.layers, self.dropout, self.bias)
+    def _make_network(self, inputs: int, outputs: int, draw: torch.Generator | None = None) -> Heads:
+        return Heads(1, inputs, outputs, self.hidden, self.layers, self.dropout, self.bias, draw=draw)
 
     def _restore(self, fitted: dict[str, Any], arrays: dict[str, torch.Tensor]) -> torch.nn.Module:
         if self.device == "cuda" and not torch.cuda.is_available():

@@ -7,7 +7,9 @@ the mean of the logits best on validation rows gets the next vote, and may get s
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -16,7 +18,7 @@ from torch import nn
 
 from nodewise.learn.calibrate import best_scale, log_loss, losses_of
 from nodewise.learn.heads import Heads
-from nodewise.learn.trainer import LabelledRows, TrainConfig, train
+from nodewise.learn.trainer import LabelledRows, TrainConfig, train, tuned
 
 VOTES = 8
 WORSE = 2.0  # standard errors by which a member that is worse than the best one gets no vote
@@ -43,9 +45,10 @@ class Member:
 
 # Sparse graphs with few labels want more weight decay than dense ones; narrow rows want a linear network.
 ROSTER = (
-    *(Member(2, taught, decay) for taught in (False, True) for decay in (0.0005, 0.005)),
-    *(Member(1, False, decay) for decay in (0.003, 0.03)),
+    *(Member(2, True, decay) for decay in (0.0003, 0.001, 0.003, 0.01)),
+    Member(2, False, 0.002),
     *(Member(1, True, decay) for decay in (0.0003, 0.003)),
+    *(Member(1, False, decay) for decay in (0.003, 0.03)),
 )
 
 
@@ -84,33 +87,54 @@ class Trained:
 
 def train_members(
     members: Sequence[Member],
-    make_heads: Callable[[int, int], Heads],
+    make_heads: Callable[[int, int, torch.Generator], Heads],
     rows: LabelledRows,
     taught: LabelledRows | None,
     val: LabelledRows | None,
     config: TrainConfig,
     told: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[Trained]:
-    """Train all members, those of one depth together. ``make_heads(count, layers)`` makes them untrained.
+    """Train all members: those of one kind in one product, the kinds on threads of their own.
 
-    With ``val`` each keeps the weights that do best there; else those of its ``epoch``, or of the last where it has
-    none. ``told`` hears of the epochs.
+    ``make_heads(count, layers, draw)`` makes them untrained. With ``val`` each keeps the weights that do best there;
+    else those of its ``epoch``, or of the last where it has none. ``told`` hears of the epochs.
     """
     ordered = sorted(members, key=lambda m: (m.layers, m.taught, m.weight_decay))
     groups = [list(group) for _, group in groupby(ordered, key=lambda m: (m.layers, m.taught))]
-    done = []
-    for i, group in enumerate(groups):
-        stop = val if val is not None else [member.epoch or config.epochs for member in group]
+    workers = min(config.threads, len(groups)) if rows[0].device.type == "cpu" else 1
+    epochs_done, ended = [0] * len(groups), threading.Event()
+
+    def train_group(i: int) -> Trained:
+        def after_epoch(epoch: int) -> None:
+            if ended.is_set():  # the user interrupted, or another group failed
+                raise CancelledError
+            epochs_done[i] = epoch
+            told(sum(epochs_done), len(groups) * config.epochs)
+
+        group = groups[i]
         heads, epochs = train(
-            lambda group=group: make_heads(len(group), group[0].layers),  # type: ignore[misc]
+            lambda draw: make_heads(len(group), group[0].layers, draw),
             rows,
-            stop,
-            replace(config, weight_decay=[member.weight_decay for member in group]),
+            val if val is not None else [member.epoch or config.epochs for member in group],
+            replace(
+                config,
+                lr=config.lr if group[0].layers > 1 or config.linear_lr is None else config.linear_lr,
+                weight_decay=[member.weight_decay for member in group],
+                threads=config.threads // workers,
+            ),
             taught if group[0].taught else None,
-            lambda epoch, i=i: told(i * config.epochs + epoch, len(groups) * config.epochs),  # type: ignore[misc]
+            after_epoch,
         )
-        done.append(Trained([replace(m, epoch=e) for m, e in zip(group, epochs, strict=True)], heads))
-    return done
+        return Trained([replace(m, epoch=e) for m, e in zip(group, epochs, strict=True)], heads)
+
+    with tuned(config.threads // workers), ThreadPoolExecutor(workers) as pool:
+        longest_first = [pool.submit(train_group, i) for i in reversed(range(len(groups)))]
+        try:
+            for found in as_completed(longest_first):
+                found.result()  # raises what went wrong
+        finally:
+            ended.set()
+    return [found.result() for found in reversed(longest_first)]
 
 
 def of_ridge(coefficients: torch.Tensor, scale: float, offset: torch.Tensor | float, taught: bool) -> Trained:

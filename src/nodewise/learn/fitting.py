@@ -19,6 +19,7 @@ from nodewise.learn.trainer import LabelledRows, TrainConfig, balancing_weights,
 
 AUTO = "auto"
 LOOK_EVERY = 4  # epochs between two looks at the validation rows, where several networks are compared
+LINEAR_PACE = 10  # times the learning rate for linear networks: without dropout theirs is a smooth, convex problem
 STEP_ROWS = 1 << 10  # labelled rows per step
 WIDEST = 1 << 12  # columns that networks see: the heaviest, of wider rows
 MOST_TO_TEACH = 1 << 14  # labelled rows beyond which unlabelled ones have nothing to add
@@ -50,17 +51,15 @@ class NetworkConfig:
     seed: int
     threads: int
 
-    @property
-    def roster(self) -> list[Member]:
-        """The networks that are trained."""
+    def roster(self, taught: bool) -> list[Member]:
+        """The networks that are trained: without a teacher, those that it would teach learn from labels alone."""
         wanted = [
-            replace(
-                member,
-                layers=member.layers if self.layers == AUTO else int(self.layers),
-                weight_decay=member.weight_decay if self.weight_decay == AUTO else float(self.weight_decay),
+            Member(
+                member.layers if self.layers == AUTO else int(self.layers),
+                member.taught and taught,
+                member.weight_decay if self.weight_decay == AUTO else float(self.weight_decay),
             )
             for member in ROSTER
-            if self.teach or not member.taught
         ]
         return [member for member in dict.fromkeys(wanted) for _ in range(self.members)]
 
@@ -134,7 +133,7 @@ def learn(
     ``penalties``: of the ridge that votes, and of the one that teaches.
     """
     ridges, ridge_scales, lesson = _ridges(known, penalties, config, can_teach(known, config))
-    roster = [member for member in config.roster if lesson is not None or not member.taught]
+    roster = config.roster(taught=lesson is not None)
     if known.val is None and config.uses_ridge:
         roster = [member for member in ALONE if lesson is not None or not member.taught]
     trained = [*ridges, *_train(known, roster, lesson, config, told)]
@@ -239,15 +238,16 @@ def _train(
         balanced=config.balanced,
         every=LOOK_EVERY if steps == 1 and config.uses_ridge else 1,
         class_weights=known.class_weights,
+        linear_lr=LINEAR_PACE * config.lr if config.uses_ridge else None,
     )
     columns = _heaviest(known.train[0]) if config.uses_ridge else slice(None)
     train = known.train[0][:, columns], known.train[1]
     val = None if known.val is None else (known.val[0][:, columns], known.val[1])
     taught = None if lesson is None else (lesson.rows[:, columns], lesson.labels)
 
-    def make(members: int, layers: int) -> Heads:
+    def make(members: int, layers: int, draw: torch.Generator) -> Heads:
         share = 0.0 if layers == 1 and config.uses_ridge else config.dropout  # where a linear one is no worse without
-        return Heads(members, train[0].shape[1], known.classes, config.hidden, layers, share, config.bias)
+        return Heads(members, train[0].shape[1], known.classes, config.hidden, layers, share, config.bias, draw=draw)
 
     trained = train_members(roster, make, train, taught, val, how, lambda done, total: told("training", done, total))
     return [replace(part, heads=part.heads.widened(columns, width)) for part in trained]

@@ -15,7 +15,7 @@ class Heads(nn.Module):
     """``count`` networks of ``layers`` linear layers, ``hidden`` wide, with ReLU between and dropout before each.
 
     A layer that keeps its width adds its input (a residual). Every parameter has the networks along its first axis.
-    ``random=False``: all are 0, to be filled.
+    ``random=False``: all are 0, to be filled. ``draw``: where random numbers come from, by default torch's generator.
     """
 
     def __init__(
@@ -28,25 +28,26 @@ class Heads(nn.Module):
         share: float,
         bias: bool,
         random: bool = True,
+        draw: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         self.shape = {
             "count": count, "inputs": inputs, "outputs": outputs, "hidden": hidden, "layers": layers, "bias": bias,
         }  # fmt: skip
-        self.count, self.dropout = count, share
+        self.count, self.dropout, self.draw = count, share, draw
         self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
         for fan_in, fan_out in itertools.pairwise([inputs, *[hidden] * (layers - 1), outputs]):
             limit = 1 / math.sqrt(max(1, fan_in)) if random else 0.0
             shape = (count, fan_in, fan_out) if len(self.weights) else (count * fan_out, fan_in)
-            self.weights.append(_drawn(shape, limit))
+            self.weights.append(_drawn(shape, limit, draw))
             if bias:
-                self.biases.append(_drawn((count, 1, fan_out), limit))
+                self.biases.append(_drawn((count, 1, fan_out), limit, draw))
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         """``(count, rows, outputs)``."""
         last = len(self.weights) - 1
         for i, weight in enumerate(self.weights):
-            rows = dropout(rows, self.dropout) if self.training else rows
+            rows = dropout(rows, self.dropout, self.draw) if self.training else rows
             if i == 0:
                 out = (rows @ weight.T).unflatten(1, (self.count, -1)).transpose(0, 1)
             else:
@@ -91,5 +92,5 @@ class Heads(nn.Module):
         return self
 
 
-def _drawn(shape: tuple[int, ...], limit: float) -> torch.Tensor:
-    return torch.zeros(shape) if limit == 0 else torch.empty(shape).uniform_(-limit, limit)
+def _drawn(shape: tuple[int, ...], limit: float, draw: torch.Generator | None) -> torch.Tensor:
+    return torch.zeros(shape) if limit == 0 else torch.empty(shape).uniform_(-limit, limit, generator=draw)

@@ -116,10 +116,10 @@ class NIGCN(NodeClassifier):
     layers: int | str = AUTO
     weight_decay: float | str = AUTO
     bias: bool = True
-    dropout: float = 0.4
+    dropout: float = 0.5
     lr: float = 0.03
     epochs: int = 300
-    patience: int = 24
+    patience: int = 16
     members: int = 1
     teach: bool = True
     class_weight: str | None = None
@@ -207,7 +207,7 @@ class NIGCN(NodeClassifier):
 
     def _work(self, train: int, val: int, asked: int) -> tuple[Fit, Params, int]:
         searched = len(self._curves) + len(self._curves) // SCOUTS if self._network.uses_ridge else 0
-        roster = [member for member in self._network.roster if member.layers > 1]
+        roster = [member for member in self._network.roster(self.teach) if member.layers > 1]
         params = replace(self._params(UNTUNED, EPSILON), max_hops=DEEPEST if self.max_hops is None else self.max_hops)
         return Fit(train, val, asked, searched, len(roster), self.hidden), params, thread_count(self.threads)
 

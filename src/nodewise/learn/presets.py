@@ -20,7 +20,13 @@ from nodewise.learn.nigcn import DiffusionConfig
 FORMAT, FORMAT_VERSION = "nodewise-preset", 1
 
 # omega, rho, tau, epsilon: the paper's Table 7. Its tau belongs to the published program's lengths.
-_PLAIN = {"teach": False, "feature_norm": "l1", "epochs": 1000, "patience": 60}  # one network, as in the paper
+_PLAIN = {
+    "teach": False,
+    "feature_norm": "l1",
+    "dropout": 0.4,
+    "epochs": 1000,
+    "patience": 60,
+}  # one network, as in the paper
 _PAPER = {**_PLAIN, "diffusion": DiffusionConfig(convention="reference")}
 _CORA = {**_PAPER, "omega": 1.15, "rho": 0.06, "tau": 1.7, "epsilon": 0.02}
 _CITESEER = {**_PAPER, "omega": 1.1, "rho": 0.04, "tau": 1.2, "epsilon": 0.03}

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import torch
 
+BLOCK = 256  # rows of a product at a time
+
 
 def solve(rows: torch.Tensor, targets: torch.Tensor, shift: float, weights: torch.Tensor | None = None) -> torch.Tensor:
     """Coefficients ``(columns + 1, outputs)``, the last row being the bias; ``weights``: what each row counts.
@@ -19,11 +21,11 @@ def solve(rows: torch.Tensor, targets: torch.Tensor, shift: float, weights: torc
     rows, targets = with_ones(rows), targets.double()
     count, columns = rows.shape
     if count <= columns:
-        system = (rows @ rows.T).double()
+        system = gram(rows)
         system.diagonal().add_(shift if weights is None else shift / weights.double())
         return rows.T @ _solved(system, targets).to(rows.dtype)
     weighted = rows if weights is None else rows * weights[:, None].to(rows.dtype)
-    system = (weighted.T @ rows).double()
+    system = gram(rows.T if weights is None else (rows * weights[:, None].to(rows.dtype).sqrt()).T)
     system.diagonal().add_(shift)
     return _solved(system, weighted.T.double() @ targets).to(rows.dtype)
 
@@ -31,6 +33,17 @@ def solve(rows: torch.Tensor, targets: torch.Tensor, shift: float, weights: torc
 def answer(rows: torch.Tensor, coefficients: torch.Tensor) -> torch.Tensor:
     """What a ridge says of rows."""
     return torch.addmm(coefficients[-1], rows, coefficients[:-1])
+
+
+def gram(rows: torch.Tensor) -> torch.Tensor:
+    """``rows @ rows.T`` in float64, the half below the diagonal multiplied and the other one copied."""
+    count = rows.shape[0]
+    product = torch.empty(count, count, dtype=torch.float64, device=rows.device)
+    for first in range(0, count, BLOCK):
+        last = min(count, first + BLOCK)
+        product[first:last, :last] = rows[first:last] @ rows[:last].T
+        product[:first, first:last] = product[first:last, :first].T
+    return product
 
 
 def with_ones(rows: torch.Tensor) -> torch.Tensor:
@@ -49,7 +62,7 @@ class Path:
         ones, targets = with_ones(rows) * root, targets.double() * root
         self._ones, self._targets, self._root = ones, targets, root
         self._in_rows = ones.shape[0] <= ones.shape[1]
-        system = (ones @ ones.T if self._in_rows else ones.T @ ones).double()
+        system = gram(ones if self._in_rows else ones.T)
         values, vectors = torch.linalg.eigh(system)
         self._values: torch.Tensor = values
         self._vectors: torch.Tensor = vectors

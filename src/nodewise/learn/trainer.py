@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -38,7 +38,8 @@ class TrainConfig:
     ``weight_decay``: one for all networks, or one for each. ``patience``: epochs without a better validation score.
     ``batch_size=None`` takes all rows at once, or batches of :data:`LARGE` where there are more than that.
     ``balanced``: every class counts as much as any other, however many rows it has; ``class_weights``: or what each
-    counts in training. ``every``: epochs between two looks at the validation rows.
+    counts in training. ``every``: epochs between two looks at the validation rows. ``linear_lr``: the learning rate of
+    networks of one layer among members, where it is another.
     """
 
     lr: float
@@ -50,6 +51,7 @@ class TrainConfig:
     threads: int
     balanced: bool = False
     every: int = 1
+    linear_lr: float | None = None
     class_weights: torch.Tensor | None = None
 
 
@@ -63,7 +65,7 @@ def choose_device(device: str) -> torch.device:
 
 
 def train(
-    make_heads: Callable[[], Heads],
+    make_heads: Callable[[torch.Generator], Heads],
     rows: LabelledRows,
     stop: LabelledRows | Sequence[int] | None,
     config: TrainConfig,
@@ -74,20 +76,21 @@ def train(
 
     ``stop``: validation rows by which each network keeps its best weights, or the epoch to keep for each, or None: the
     last. ``taught``: rows whose labels were guessed; some of them join every step and count as much as the labelled.
+    All random numbers come from a generator of its own, so that several can train at a time.
     """
-    size = config.batch_size or LARGE
-    with seeded(config.seed):
-        heads = make_heads().to(rows[0].device)
+    size, draw = config.batch_size or LARGE, torch.Generator().manual_seed(int(config.seed))
+    with nullcontext() if rows[0].device.type == "cpu" else seeded(config.seed):  # dropout on a GPU has torch's numbers
+        heads = make_heads(draw).to(rows[0].device)
         weights = balancing_weights(rows[1]) if config.balanced else config.class_weights
         step_rows = 0 if taught is None else min(TAUGHT_ROWS, max(LEAST_TAUGHT, TAUGHT_NUMBERS // rows[0].shape[1]))
         work = (min(rows[0].shape[0], size) + step_rows) * sum(weight.numel() for weight in heads.parameters())
 
         def losses() -> Iterator[torch.Tensor]:
-            for features, labels in _batches(rows, size):
+            for features, labels in _batches(rows, size, draw):
                 if taught is None:
                     yield loss_of(heads(features), labels, weights).sum()
                     continue
-                some = torch.randperm(taught[0].shape[0])[:step_rows]
+                some = torch.randperm(taught[0].shape[0], generator=draw)[:step_rows]
                 out = heads(torch.cat([features, taught[0][some]]))
                 known, guessed = out.tensor_split([features.shape[0]], dim=1)
                 yield (loss_of(known, labels, weights) + loss_of(guessed, taught[1][some])).sum()
@@ -230,15 +233,15 @@ def balancing_weights(labels: torch.Tensor) -> torch.Tensor:
 # ---------------------------------------------------------------------- batches
 
 
-def _batches(rows: LabelledRows, size: int) -> Iterator[LabelledRows]:
+def _batches(rows: LabelledRows, size: int, draw: torch.Generator) -> Iterator[LabelledRows]:
     """All rows once, in a new order."""
     count = rows[0].shape[0]
     if size >= count:
         yield rows
     elif count <= WINDOW:
-        yield from _split(rows, torch.randperm(count), size)
+        yield from _split(rows, torch.randperm(count, generator=draw), size)
     else:
-        yield from _streamed(rows, size)
+        yield from _streamed(rows, size, draw)
 
 
 def _split(rows: LabelledRows, order: torch.Tensor, size: int) -> Iterator[LabelledRows]:
@@ -247,10 +250,10 @@ def _split(rows: LabelledRows, order: torch.Tensor, size: int) -> Iterator[Label
         yield rows[0][chosen], rows[1][chosen]
 
 
-def _streamed(rows: LabelledRows, size: int) -> Iterator[LabelledRows]:
+def _streamed(rows: LabelledRows, size: int, draw: torch.Generator) -> Iterator[LabelledRows]:
     """Rows that may lie in a file: runs of neighbours in a new order, a window of them copied, shuffled and used while
     the next window is read."""
-    runs = torch.randperm(-(-rows[0].shape[0] // RUN))
+    runs = torch.randperm(-(-rows[0].shape[0] // RUN), generator=draw)
     windows = [part.sort().values for part in torch.split(runs, WINDOW // RUN)]  # in file order within a window
     with ThreadPoolExecutor(1) as reader:
         coming = reader.submit(_window, rows, windows[0])
@@ -258,7 +261,7 @@ def _streamed(rows: LabelledRows, size: int) -> Iterator[LabelledRows]:
             window = coming.result()
             if i + 1 < len(windows):
                 coming = reader.submit(_window, rows, windows[i + 1])
-            yield from _split(window, torch.randperm(window[0].shape[0]), size)
+            yield from _split(window, torch.randperm(window[0].shape[0], generator=draw), size)
 
 
 def _window(rows: LabelledRows, runs: torch.Tensor) -> LabelledRows:
