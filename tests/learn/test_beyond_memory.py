@@ -61,9 +61,9 @@ def test_blocks_put_together_and_finished_are_the_rows(graph, monkeypatch):
     blocks, everyone = maker.blocks(graph), np.arange(graph.num_nodes)
     assert len(blocks) == 5
     together = np.hstack([maker.represent_block(graph, everyone, block) for block in blocks])
-    assert np.array_equal(maker.finish(together), maker.rows(graph, everyone))
+    assert np.array_equal(maker.finish(graph, everyone, together), maker.rows(graph, everyone))
     few = np.array([5, 2, 5])
-    assert np.array_equal(maker.finish(together[few]), maker.rows(graph, everyone)[few])
+    assert np.array_equal(maker.finish(graph, few, together[few]), maker.rows(graph, everyone)[few])
     assert len(maker.blocks(graph, memory="2MB")) == 1
 
 

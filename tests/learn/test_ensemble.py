@@ -126,10 +126,13 @@ def test_losses_of_several_networks_are_those_of_each():
 def test_members_of_one_depth_train_together_and_keep_their_order():
     roster = [Member(2, False, 0.01), Member(1, False, 0.03), Member(2, False, 0.001), Member(2, True, 0.01)]
     made = []
-    parts = train_members(
-        roster, lambda count, layers, draw: made.append((count, layers)) or heads(count, layers), rows_of(30, 0),
-        rows_of(50, 3), rows_of(40, 1), CONFIG,
-    )  # fmt: skip
+    rows = rows_of(30, 0), rows_of(50, 3), rows_of(40, 1)
+
+    def make(member, count, draw):
+        made.append((count, member.layers))
+        return heads(count, member.layers)
+
+    parts = train_members(roster, make, lambda member: rows, CONFIG)
     assert sorted(made) == [(1, 1), (1, 2), (2, 2)]
     order = [(m.layers, m.taught, m.weight_decay) for part in parts for m in part.members]
     assert order == [(1, False, 0.03), (2, False, 0.001), (2, False, 0.01), (2, True, 0.01)]
@@ -195,15 +198,14 @@ def test_training_that_diverges_says_what_to_do():
 def test_a_failure_in_one_kind_of_members_ends_the_others():
     """Otherwise an interrupted command would go on training for as long as the longest kind takes."""
     roster, seen = [Member(1, False, 0.03), Member(2, False, 0.01)], []
+    rows = rows_of(30, 0), None, rows_of(40, 1)
 
-    def make(count, layers, draw):
-        if layers == 2:
+    def make(member, count, draw):
+        if member.layers == 2:
             raise InputError("no such network")
-        return heads(count, layers)
+        return heads(count, member.layers)
 
     patient = replace(CONFIG, epochs=10**6, patience=10**6, threads=2)
     with pytest.raises(InputError, match="no such network"):
-        train_members(
-            roster, make, rows_of(30, 0), None, rows_of(40, 1), patient, lambda done, total: seen.append(done)
-        )
+        train_members(roster, make, lambda member: rows, patient, lambda done, total: seen.append(done))
     assert not seen or seen[-1] < 10**6

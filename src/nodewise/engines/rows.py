@@ -48,7 +48,7 @@ def row_maker(
 
 
 def _rows(ray: Any, maker: DiffusedRows, graph: Graph, nodes: IntArray, where: Where) -> FloatArray:
-    rows = new_rows(nodes.size, graph.num_features, memory_budget(maker.memory) // 2)
+    rows = new_rows(nodes.size, maker.width(graph), memory_budget(maker.memory) // 2)
     blocks = maker.blocks(graph, nodes)
     shared = ray.put(maker)
     places: list[Any]
@@ -66,7 +66,7 @@ def _rows(ray: Any, maker: DiffusedRows, graph: Graph, nodes: IntArray, where: W
         raise StoreError(f"rows, part {error.piece + 1:,} of {len(calls):,}, {error.said}") from error
     for first in range(0, nodes.size if blocks else 0, NODES_A_CALL):
         part = slice(first, first + NODES_A_CALL)
-        rows[part] = maker.finish(rows[part])
+        rows[part] = maker.finish(graph, nodes[part], rows[part, : graph.num_features])
     return rows
 
 

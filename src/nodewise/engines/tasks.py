@@ -87,14 +87,14 @@ def _rows(job: Job, chunk: int, maker: DiffusedRows, graph: Graph) -> Iterator[t
     """Nodes of a chunk and their final rows, as many at a time as memory is meant for; at least once."""
     columns = None if job.blocks is None else [_columns(job, block) for block in range(len(job.blocks))]
     first, end = job.range_of(chunk)
-    step = max(1, ROWS_BYTES // (4 * max(1, graph.num_features)))
+    step = max(1, ROWS_BYTES // (4 * max(1, maker.width(graph))))
     for start in range(first, max(end, first + 1), step):
         last = min(end, start + step)
         nodes = job.nodes(start, last)
         if columns is None:
             yield nodes, maker.rows(graph, nodes)
         else:
-            yield nodes, maker.finish(np.concatenate([part[start:last] for part in columns], axis=1))
+            yield nodes, maker.finish(graph, nodes, np.concatenate([part[start:last] for part in columns], axis=1))
 
 
 def _columns(job: Job, block: int) -> AnyArray:

@@ -32,20 +32,24 @@ CANDIDATE_OVERHEAD = 6e6
 
 @dataclass(frozen=True)
 class Effort:
-    """How much a fit does: every so many of the curves, on so many columns; unlabelled nodes; the epsilon of rows."""
+    """How much a fit does: every so many of the curves, on so many columns; unlabelled nodes; the epsilon of rows.
+
+    ``own``: whether networks that see each node's own features are trained too.
+    """
 
     curves: int = 1
     columns: int = COLUMNS
     unlabelled: int = UNLABELLED
     epsilon: float = EPSILON
+    own: bool = True
 
 
 EFFORTS = (
     Effort(),
-    Effort(curves=2, columns=500, unlabelled=1000),
-    Effort(curves=4, columns=250, unlabelled=500, epsilon=2 * EPSILON),
-    Effort(curves=4, columns=250, unlabelled=0, epsilon=5 * EPSILON),
-    Effort(curves=8, columns=100, unlabelled=0, epsilon=20 * EPSILON),
+    Effort(curves=2, columns=500, unlabelled=1000, own=False),
+    Effort(curves=4, columns=250, unlabelled=500, epsilon=2 * EPSILON, own=False),
+    Effort(curves=4, columns=250, unlabelled=0, epsilon=5 * EPSILON, own=False),
+    Effort(curves=8, columns=100, unlabelled=0, epsilon=20 * EPSILON, own=False),
 )
 
 

@@ -29,25 +29,29 @@ JUDGES = 4096  # validation rows at most that give votes
 class Member:
     """A network to train: its depth, whether it learns from taught rows too, and its weight decay.
 
-    ``epoch``: the one whose weights it has, once it is trained. ``ridge``: not a network but a solved ridge.
+    ``own``: it sees each node's own features beside the diffused ones. ``epoch``: the one whose weights it has, once it
+    is trained. ``ridge``: not a network but a solved ridge.
     """
 
     layers: int
     taught: bool
     weight_decay: float
+    own: bool = False
     epoch: int = 0
     ridge: bool = False
 
     def __str__(self) -> str:
         kind = "ridge" if self.ridge else f"{self.layers} layers, weight decay {self.weight_decay:g}"
-        return f"{kind.replace('1 layers', 'linear')}{', taught' if self.taught else ''}"
+        parts = [kind.replace("1 layers", "linear"), "own features" * self.own, "taught" * self.taught]
+        return ", ".join(part for part in parts if part)
 
 
 # Sparse graphs with few labels want more weight decay than dense ones; narrow rows want a linear network.
 ROSTER = (
-    *(Member(2, True, decay) for decay in (0.0003, 0.001, 0.003, 0.01)),
+    *(Member(2, True, decay, own) for decay in (0.0005, 0.005) for own in (False, True)),
     Member(2, False, 0.002),
     *(Member(1, True, decay) for decay in (0.0003, 0.003)),
+    Member(1, True, 0.0003, own=True),
     *(Member(1, False, decay) for decay in (0.003, 0.03)),
 )
 
@@ -65,6 +69,10 @@ class Ensemble(nn.Module):
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         """Logits ``(rows, classes)``."""
         return torch.stack([group(rows).sum(0) for group in self.groups]).sum(0)
+
+    def narrowed(self, inputs: int) -> Ensemble:
+        """The same on the first columns of rows: no network may look at the others."""
+        return Ensemble([group.narrowed(inputs) for group in self.groups]).eval()  # type: ignore[operator]
 
     @property
     def shapes(self) -> list[dict[str, int | bool]]:
@@ -87,21 +95,20 @@ class Trained:
 
 def train_members(
     members: Sequence[Member],
-    make_heads: Callable[[int, int, torch.Generator], Heads],
-    rows: LabelledRows,
-    taught: LabelledRows | None,
-    val: LabelledRows | None,
+    make_heads: Callable[[Member, int, torch.Generator], Heads],
+    rows_of: Callable[[Member], Sequence[LabelledRows | None]],
     config: TrainConfig,
     told: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[Trained]:
     """Train all members: those of one kind in one product, the kinds on threads of their own.
 
-    ``make_heads(count, layers, draw)`` makes them untrained. With ``val`` each keeps the weights that do best there;
-    else those of its ``epoch``, or of the last where it has none. ``told`` hears of the epochs.
+    ``make_heads(member, count, draw)`` makes so many of its kind, untrained; ``rows_of(member)``: labelled, taught and
+    validation rows for that kind. With validation rows each keeps the weights that do best there; else those of its
+    ``epoch``, or of the last where it has none. ``told`` hears of the epochs.
     """
-    ordered = sorted(members, key=lambda m: (m.layers, m.taught, m.weight_decay))
-    groups = [list(group) for _, group in groupby(ordered, key=lambda m: (m.layers, m.taught))]
-    workers = min(config.threads, len(groups)) if rows[0].device.type == "cpu" else 1
+    ordered = sorted(members, key=lambda m: (*_kind(m), m.weight_decay))
+    groups = [list(group) for _, group in groupby(ordered, key=_kind)]
+    workers = min(config.threads, len(groups))
     epochs_done, ended = [0] * len(groups), threading.Event()
 
     def train_group(i: int) -> Trained:
@@ -112,8 +119,10 @@ def train_members(
             told(sum(epochs_done), len(groups) * config.epochs)
 
         group = groups[i]
+        rows, taught, val = rows_of(group[0])
+        assert rows is not None
         heads, epochs = train(
-            lambda draw: make_heads(len(group), group[0].layers, draw),
+            lambda draw: make_heads(group[0], len(group), draw),
             rows,
             val if val is not None else [member.epoch or config.epochs for member in group],
             replace(
@@ -135,6 +144,10 @@ def train_members(
         finally:
             ended.set()
     return [found.result() for found in reversed(longest_first)]
+
+
+def _kind(member: Member) -> tuple[int, bool, bool]:
+    return member.layers, member.taught, member.own
 
 
 def of_ridge(coefficients: torch.Tensor, scale: float, offset: torch.Tensor | float, taught: bool) -> Trained:

@@ -51,15 +51,20 @@ class NetworkConfig:
     seed: int
     threads: int
 
-    def roster(self, taught: bool) -> list[Member]:
-        """The networks that are trained: without a teacher, those that it would teach learn from labels alone."""
+    def roster(self, taught: bool, own: bool) -> list[Member]:
+        """The networks that are trained: without a teacher, those that it would teach learn from labels alone.
+
+        ``own``: whether rows hold each node's own features.
+        """
         wanted = [
             Member(
                 member.layers if self.layers == AUTO else int(self.layers),
                 member.taught and taught,
                 member.weight_decay if self.weight_decay == AUTO else float(self.weight_decay),
+                member.own,
             )
             for member in ROSTER
+            if own or not member.own
         ]
         return [member for member in dict.fromkeys(wanted) for _ in range(self.members)]
 
@@ -73,6 +78,7 @@ class NetworkConfig:
 class Known:
     """Rows and labels to learn from; ``unlabelled`` may be empty. ``shares``: how common the classes are, if known.
 
+    ``diffused``: how many columns of the rows are diffused; in others, if there are any, nodes have their own features.
     ``class_weights``: what a label of each class counts, if not all the same.
     """
 
@@ -81,11 +87,19 @@ class Known:
     val: LabelledRows | None
     unlabelled: torch.Tensor
     shares: torch.Tensor | None
+    diffused: int
     class_weights: torch.Tensor | None = None
 
     @property
     def multilabel(self) -> bool:
         return self.train[1].ndim == 2
+
+    def without_own(self) -> Known:
+        """The same, but for nodes' own features."""
+        parts = [self.train, *([] if self.val is None else [self.val])]
+        cut = [(rows[:, : self.diffused], labels) for rows, labels in parts]
+        unlabelled = self.unlabelled[:, : self.diffused]
+        return replace(self, train=cut[0], val=cut[1] if self.val is not None else None, unlabelled=unlabelled)
 
 
 @dataclass(frozen=True)
@@ -99,6 +113,11 @@ class Learned:
     ridge_scales: list[float]
     temperature: float = 1.0
     threshold: float = 0.5
+
+    @property
+    def own(self) -> bool:
+        """Whether its rows hold each node's own features."""
+        return any(member.own for member in self.members)
 
     @property
     def epochs(self) -> int:
@@ -133,7 +152,7 @@ def learn(
     ``penalties``: of the ridge that votes, and of the one that teaches.
     """
     ridges, ridge_scales, lesson = _ridges(known, penalties, config, can_teach(known, config))
-    roster = config.roster(taught=lesson is not None)
+    roster = config.roster(lesson is not None, own=known.train[0].shape[1] > known.diffused)
     if known.val is None and config.uses_ridge:
         roster = [member for member in ALONE if lesson is not None or not member.taught]
     trained = [*ridges, *_train(known, roster, lesson, config, told)]
@@ -147,7 +166,9 @@ def learn(
     check_bounds(ensemble, config.lr)
     chosen, shares, factors = [members[i] for i in kept], [votes[i] for i in kept], [scales[i] for i in kept]
     learned = Learned(ensemble, chosen, shares, factors, ridge_scales)
-    return learned if known.val is None else _calibrated(learned, trained, known.val, config)
+    if known.val is not None:
+        learned = _calibrated(learned, trained, known.val, config)
+    return learned if learned.own else replace(learned, ensemble=ensemble.narrowed(known.diffused))
 
 
 def as_common_as(before: torch.Tensor, labels: torch.Tensor, classes: int) -> torch.Tensor | None:
@@ -173,6 +194,7 @@ def learn_again(
 
     ``known`` has no validation rows: these are among the labels now.
     """
+    known = known if before.own else known.without_own()
     networks = [member for member in before.members if not member.ridge]
     teaches = any(member.taught for member in before.members)
     ridges, _, lesson = _ridges(known, penalties, config, teaches, before.ridge_scales)
@@ -193,7 +215,8 @@ def _ridges(
     """
     if not config.uses_ridge:
         return [], [], None
-    rows, labels = _some(known.train, config.seed)
+    width, taught_rows = known.train[0].shape[1], known.unlabelled[:, : known.diffused]
+    rows, labels = _some(known.without_own().train, config.seed)
     weights = None if known.class_weights is None else known.class_weights[labels]
     if config.balanced and labels.ndim == 1:
         weights = balancing_weights(labels)[labels]
@@ -208,13 +231,15 @@ def _ridges(
                 each = None if weights is None else weights[few]
                 said, truth = ridge.Path(rows[few], targets[few], each).left_out(shift), labels[few]
             else:
-                said, truth = ridge.answer(known.val[0], coefficients), known.val[1]
+                said, truth = ridge.answer(known.val[0][:, : known.diffused], coefficients), known.val[1]
                 each = _row_weights(known.val, config)
             used.append(float(best_scale(said, truth, each, offset)[0]))
         if i == 1:
-            lesson = teach((rows, labels), known.unlabelled, known.classes, shift, used[i], known.shares, weights)
+            lesson = teach((rows, labels), taught_rows, known.classes, shift, used[i], known.shares, weights)
             coefficients = lesson.coefficients
-        ridges.append(of_ridge(coefficients, used[i], offset, taught=i == 1))
+        solved = of_ridge(coefficients, used[i], offset, taught=i == 1)
+        columns = torch.arange(known.diffused, device=rows.device)
+        ridges.append(replace(solved, heads=solved.heads.widened(columns, width)))
     return ridges, used, lesson
 
 
@@ -240,25 +265,37 @@ def _train(
         class_weights=known.class_weights,
         linear_lr=LINEAR_PACE * config.lr if config.uses_ridge else None,
     )
-    columns = _heaviest(known.train[0]) if config.uses_ridge else slice(None)
-    train = known.train[0][:, columns], known.train[1]
-    val = None if known.val is None else (known.val[0][:, columns], known.val[1])
-    taught = None if lesson is None else (lesson.rows[:, columns], lesson.labels)
+    taught = None if lesson is None else (known.unlabelled[lesson.places], lesson.labels)
+    seen = {own: width if own else known.diffused for own in {member.own for member in roster}}
+    columns = {own: _heaviest(known.train[0][:, :last], config.uses_ridge) for own, last in seen.items()}
+    rows = {own: [_cut(part, columns[own]) for part in (known.train, taught, known.val)] for own in seen}
 
-    def make(members: int, layers: int, draw: torch.Generator) -> Heads:
-        share = 0.0 if layers == 1 and config.uses_ridge else config.dropout  # where a linear one is no worse without
-        return Heads(members, train[0].shape[1], known.classes, config.hidden, layers, share, config.bias, draw=draw)
+    def make(member: Member, count: int, draw: torch.Generator) -> Heads:
+        inputs = columns[member.own].numel()
+        share = 0.0 if member.layers == 1 and config.uses_ridge else config.dropout  # a linear one is no worse without
+        return Heads(count, inputs, known.classes, config.hidden, member.layers, share, config.bias, draw=draw)
 
-    trained = train_members(roster, make, train, taught, val, how, lambda done, total: told("training", done, total))
-    return [replace(part, heads=part.heads.widened(columns, width)) for part in trained]
+    trained = train_members(
+        roster, make, lambda member: rows[member.own], how, lambda done, total: told("training", done, total)
+    )
+    return [replace(part, heads=part.heads.widened(columns[part.members[0].own], width)) for part in trained]
 
 
-def _heaviest(rows: torch.Tensor) -> torch.Tensor | slice:
-    """The columns with the largest sums of squares, as many as networks see."""
-    if rows.shape[1] <= WIDEST:
-        return slice(None)
+def _heaviest(rows: torch.Tensor, bounded: bool) -> torch.Tensor:
+    """The columns with the largest sums of squares: all or, if ``bounded``, as many as networks see."""
+    if rows.shape[1] <= WIDEST or not bounded:
+        return torch.arange(rows.shape[1], device=rows.device)
     some = rows[:: -(-rows.shape[0] // RIDGE_SYSTEM)]
     return torch.topk(some.square().sum(0), WIDEST).indices.sort().values
+
+
+def _cut(part: LabelledRows | None, columns: torch.Tensor) -> LabelledRows | None:
+    """Some columns; the first ones without a copy, since rows may lie in a file."""
+    if part is None:
+        return None
+    first = columns.numel()
+    whole = first == 0 or int(columns[-1]) == first - 1
+    return part[0][:, :first] if whole else part[0][:, columns], part[1]
 
 
 def _some(rows: LabelledRows, seed: int) -> LabelledRows:

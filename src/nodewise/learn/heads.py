@@ -68,9 +68,9 @@ class Heads(nn.Module):
                 mine.copy_(theirs.view(self.count, -1)[members].view(mine.shape))
         return heads.train(self.training)
 
-    def widened(self, columns: torch.Tensor | slice, inputs: int) -> Heads:
+    def widened(self, columns: torch.Tensor, inputs: int) -> Heads:
         """The same networks on wider rows, of which they see only ``columns``."""
-        if isinstance(columns, slice):
+        if columns.numel() == inputs:
             return self
         heads = Heads(**{**self.shape, "inputs": inputs}, share=self.dropout, random=False)  # type: ignore[arg-type]
         heads = heads.to(columns.device)
@@ -80,6 +80,15 @@ class Heads(nn.Module):
                     mine.copy_(theirs)
                 else:
                     mine[:, columns] = theirs
+        return heads.train(self.training)
+
+    def narrowed(self, inputs: int) -> Heads:
+        """The same networks on the first columns of their rows: they must have weights of 0 for the others."""
+        heads = Heads(**{**self.shape, "inputs": inputs}, share=self.dropout, random=False)  # type: ignore[arg-type]
+        heads = heads.to(self.weights[0].device)
+        with torch.no_grad():
+            for mine, theirs in zip(heads.parameters(), self.parameters(), strict=True):
+                mine.copy_(theirs if mine.shape == theirs.shape else theirs[:, :inputs])
         return heads.train(self.training)
 
     def scaled(self, factors: torch.Tensor) -> Heads:

@@ -146,7 +146,8 @@ class NIGCN(NodeClassifier):
         ``refit_asked`` from the nodes asked about too, after these were answered. ``make_rows`` makes rows elsewhere.
         """
         clock = _Clock(progress)
-        self.__dict__.pop("engine_", None)
+        for name in ("engine_", "learned_"):
+            self.__dict__.pop(name, None)
         judges, aside = self._judges_and_aside(task)
         with clock("search"):
             self.effort_ = self._effort(task)
@@ -158,10 +159,13 @@ class NIGCN(NodeClassifier):
         train, val = self._labelled(task, task.train, rows[0]), self._labelled(task, judges, rows[2])
         classes = self._classes.ids.size
         shares = known_shares(val[1] if judges.size else None, train[1], classes)
-        known = Known(classes, train, val if judges.size else None, self._tensor(rows[1]), shares)
+        width = task.graph.num_features
+        known = Known(classes, train, val if judges.size else None, self._tensor(rows[1]), shares, width)
         penalties = self.found_.penalty, self.found_.teach_penalty
         with clock("training"):
             self._take(learn(known, penalties, self._network, clock.told))
+        if not self.learned_.own:
+            rows = [part[:, :width] for part in rows]
         answers = [self.proba_of_rows(part) for part in rows[2:]]
         self._keep_held_out(task, [judges, aside, tested], answers)
         self.val_f1_ = None
@@ -171,7 +175,8 @@ class NIGCN(NodeClassifier):
         if refit or refit_asked:
             with clock("refit"):
                 more = zip((judges, aside, tested), rows[2:], strict=True)
-                every = [train, *(self._labelled(task, nodes, part[: nodes.size]) for nodes, part in more)]
+                every = [(self._tensor(rows[0]), train[1])]
+                every += [self._labelled(task, nodes, part[: nodes.size]) for nodes, part in more]
                 together = torch.cat([part[0] for part in every]), torch.cat([part[1] for part in every])
                 weights = as_common_as(train[1], together[1], classes)
                 known = replace(known, train=together, val=None, class_weights=weights)
@@ -207,7 +212,7 @@ class NIGCN(NodeClassifier):
 
     def _work(self, train: int, val: int, asked: int) -> tuple[Fit, Params, int]:
         searched = len(self._curves) + len(self._curves) // SCOUTS if self._network.uses_ridge else 0
-        roster = [member for member in self._network.roster(self.teach) if member.layers > 1]
+        roster = [member for member in self._network.roster(self.teach, own=True) if member.layers > 1]
         params = replace(self._params(UNTUNED, EPSILON), max_hops=DEEPEST if self.max_hops is None else self.max_hops)
         return Fit(train, val, asked, searched, len(roster), self.hidden), params, thread_count(self.threads)
 
@@ -249,7 +254,8 @@ class NIGCN(NodeClassifier):
     def _rows(self, task: Task, pool: IntArray, others: list[IntArray], make_rows: MakeRows | None) -> list[FloatArray]:
         """Rows of training nodes, of ``pool``, and of each of ``others``. The first two see what training sees."""
         learning, rest = np.concatenate([task.train, pool]), np.concatenate(others)
-        maker = self.row_maker.settled(task.graph, np.concatenate([learning, rest]))
+        maker = replace(self.row_maker, own=self._network.uses_ridge and self.effort_.own)
+        maker = maker.settled(task.graph, np.concatenate([learning, rest]))
         self.engine_ = maker.params.engine
         make = make_rows or DiffusedRows.rows
         if task.part is None:
@@ -302,7 +308,7 @@ class NIGCN(NodeClassifier):
         if depth is not None:
             params = replace(params, max_hops=DEEPEST if self.max_hops is None else self.max_hops)
         norm = found.feature_norm if self._is_auto("feature_norm") else self.feature_norm
-        return DiffusedRows(params, norm, self.row_norm, depth)
+        return DiffusedRows(params, norm, self.row_norm, depth, hasattr(self, "learned_") and self.learned_.own)
 
     @property
     def _effort_epsilon(self) -> float:

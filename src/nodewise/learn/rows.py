@@ -19,7 +19,7 @@ from nodewise.diffusion.diffuse import Diffusion, Params, diffuse, plan_diffusio
 from nodewise.diffusion.length import tau_of_length
 from nodewise.diffusion.plan import ENTRY_BYTES, Engine
 from nodewise.errors import StoreError
-from nodewise.features import normalize
+from nodewise.features import dense_rows, normalize
 from nodewise.graph import Graph
 from nodewise.memory import memory_budget, show_bytes
 
@@ -71,8 +71,12 @@ class RowMaker:
         """The columns ``block`` of the rows: one of those that :meth:`column_blocks` names, or several in a row."""
         raise NotImplementedError
 
-    def finish(self, rows: FloatArray) -> FloatArray:
-        """Whole rows as the networks see them: brought to ``row_norm``."""
+    def width(self, graph: Graph) -> int:
+        """Columns of a finished row."""
+        return graph.num_features
+
+    def finish(self, graph: Graph, nodes: IntArray, rows: FloatArray) -> FloatArray:
+        """Rows of ``nodes`` as the networks see them: brought to ``row_norm``."""
         return normalize(rows, self.row_norm)
 
     # ------------------------------------------------------------------ how many at a time
@@ -81,25 +85,26 @@ class RowMaker:
         """Finished rows: in memory, or in a temporary file where there are too many for that."""
         nodes = nodes.astype(np.int64)
         memory = memory_budget(self.memory)
-        rows = new_rows(nodes.size, graph.num_features, memory // 2)
+        rows = new_rows(nodes.size, self.width(graph), memory // 2)
         blocks = self.column_blocks(graph, nodes, memory)
         small = rows.nbytes <= memory // 4  # enough to make all at once: the engine cuts columns up as it likes
         if blocks is None or small:
             step = max(1, self.group_size(graph, nodes) if blocks is None else nodes.size)
             for first in range(0, nodes.size, step):
                 part = slice(first, first + step)
-                rows[part] = self.finish(self.represent(graph, nodes[part]))
+                rows[part] = self.finish(graph, nodes[part], self.represent(graph, nodes[part]))
             return rows
         for block in blocks:
             rows[:, block] = self.represent_block(graph, nodes, block)
         step = max(1, STEP_BYTES // (4 * max(1, rows.shape[1])))
         for first in range(0, nodes.size, step):
-            rows[first : first + step] = self.finish(rows[first : first + step])
+            part = slice(first, first + step)
+            rows[part] = self.finish(graph, nodes[part], rows[part, : graph.num_features])
         return rows
 
     def rows_in_steps(self, graph: Graph, nodes: IntArray) -> Iterator[FloatArray]:
         """Finished rows, a part at a time; all are made first where they are made together."""
-        step = max(1, STEP_BYTES // (4 * max(1, graph.num_features)))
+        step = max(1, STEP_BYTES // (4 * max(1, self.width(graph))))
         whole = None if self.blocks(graph, nodes) is None else self.rows(graph, nodes)
         for first in range(0, nodes.size, step):
             part = slice(first, first + step)
@@ -121,15 +126,17 @@ MakeRows: TypeAlias = Callable[["DiffusedRows", Graph, IntArray], FloatArray]  #
 class DiffusedRows(RowMaker):
     """Rows by node-wise diffusion.
 
-    ``params``: of :func:`nodewise.diffuse`. ``depth``: how many hops a node of mean degree goes, where that was found
-    and not given as ``tau``: the ``tau`` that gets there depends on the degrees, which in the part of a graph that
-    inductive training sees are others than in the whole.
+    ``params``: of :func:`nodewise.diffuse`. ``own``: each node's own features stand beside the diffused ones.
+    ``depth``: how many hops a node of mean degree goes, where that was found and not given as ``tau``: the ``tau`` that
+    gets there depends on the degrees, which in the part of a graph that inductive training sees are others than in the
+    whole.
     """
 
     params: Params
     feature_norm: str
     row_norm: str
     depth: int | None = None
+    own: bool = False
 
     @property
     def memory(self) -> int | str | None:  # type: ignore[override]
@@ -158,6 +165,16 @@ class DiffusedRows(RowMaker):
         if self.params.engine == "auto":  # one engine for all groups of nodes that the memory allows
             return self.settled(graph, nodes).rows(graph, nodes)
         return super().rows(graph, nodes)
+
+    def width(self, graph: Graph) -> int:
+        return graph.num_features * (2 if self.own else 1)
+
+    def finish(self, graph: Graph, nodes: IntArray, rows: FloatArray) -> FloatArray:
+        rows = super().finish(graph, nodes, rows)
+        if not self.own:
+            return rows
+        own = dense_rows(graph.features, nodes, self.feature_norm)
+        return np.hstack([rows, super().finish(graph, nodes, own)])
 
     def represent(self, graph: Graph, nodes: IntArray) -> FloatArray:
         return diffuse(graph, nodes, **vars(self.on(graph))).apply(graph.features, self.feature_norm)

@@ -20,10 +20,13 @@ SCALINGS, CLOSE = 20, 1e-4  # at most; how near to the shares is near enough
 
 
 class Lesson(NamedTuple):
-    """``coefficients`` of the ridge that learned from its own answers; ``rows``, and the ``labels`` it gives them."""
+    """What the ridge that learned from its own answers is (``coefficients``), and what it says.
+
+    ``places``: of the surest of the unlabelled rows; ``labels``: what it calls them.
+    """
 
     coefficients: torch.Tensor
-    rows: torch.Tensor
+    places: torch.Tensor
     labels: torch.Tensor
 
 
@@ -51,7 +54,7 @@ def teach(
         every = torch.cat([known, WEIGHT * sure.float()])
         coefficients = ridge.solve(torch.cat([rows, unlabelled[places]]), both, shift, every)
     places, guessed, _ = _surest(ridge.answer(unlabelled, coefficients) * scale, shares)
-    return Lesson(coefficients, unlabelled[places], guessed)
+    return Lesson(coefficients, places, guessed)
 
 
 def class_targets(labels: torch.Tensor, classes: int) -> torch.Tensor:

@@ -29,11 +29,13 @@ class HopBank:
         self._bank = found.apply(graph.features, feature_norm)
 
     def rows(self, omega: float, rho: float, row_norm: str) -> FloatArray:
-        """Rows of all nodes, as :class:`nodewise.NIGCN` with this curve and ``max_hops=hops`` makes them."""
+        """Rows of all nodes, as :class:`nodewise.NIGCN` with this curve and ``max_hops=hops`` makes them, and beside
+        them the nodes' own features."""
         shares = ghd(omega, rho, self.hops)
         reach = diffusion_lengths(self.graph, self.nodes, tau_of_length(self.graph, worthwhile_hops(shares)))
         weights = np.where(np.arange(self.hops + 1) <= reach[:, None], shares, 0).astype(np.float32)
-        return normalize(np.matmul(weights[:, None, :], self._bank)[:, 0], row_norm)
+        rows = np.matmul(weights[:, None, :], self._bank)[:, 0]
+        return np.hstack([normalize(part, row_norm) for part in (rows, self._bank[:, 0])])
 
 
 def affordable_hops(nodes: int, features: int, memory: int | str | None) -> int:

@@ -58,7 +58,8 @@ class Problem:
         """What is learned from where the half ``judge`` is not to be seen."""
         train, val = (self._labelled(rows, places) for places in (self.train, self.halves[1 - judge]))
         count = self.classes.ids.size
-        return Known(count, train, val, torch.from_numpy(rows[self.unlabelled]), known_shares(val[1], train[1], count))
+        shares, unlabelled = known_shares(val[1], train[1], count), torch.from_numpy(rows[self.unlabelled])
+        return Known(count, train, val, unlabelled, shares, rows.shape[1] // 2)
 
     def _labelled(self, rows: FloatArray, places: IntArray) -> LabelledRows:
         return torch.from_numpy(rows[places]), self.classes.encoded(self.labels[places])
@@ -127,12 +128,14 @@ def answers(params: Mapping[str, Any], seed: int, rows: FloatArray, problems: Se
 def _labels(known: Known, classes: Classes, network: NetworkConfig, rows: FloatArray) -> AnyArray:
     """The labels of ``rows``, by an ensemble that learned what is known."""
     assert known.val is not None
-    most = ROWS_OF_NARROW if rows.shape[1] < ROWS else ROWS
+    most, diffused = ROWS_OF_NARROW if known.diffused < ROWS else ROWS, known.without_own()
+    assert diffused.val is not None
     with tuned(1):
-        losses, _ = ridge_losses(_some(known.train, most), _some(known.val, JUDGES), known.classes)
+        losses, _ = ridge_losses(_some(diffused.train, most), _some(diffused.val, JUDGES), known.classes)
         learned = learn(known, penalties_of(losses), network)
+        seen = torch.from_numpy(rows if learned.own else rows[:, : known.diffused])
         with torch.no_grad():
-            logits = learned.ensemble(torch.from_numpy(rows)) / learned.temperature
+            logits = learned.ensemble(seen) / learned.temperature
     return classes.decoded(classes.proba(logits).numpy(), learned.threshold)
 
 
