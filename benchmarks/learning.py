@@ -60,6 +60,7 @@ def fitted(graph: nw.Graph, split: Split, params: Any, inductive: bool, refit: b
         "val_f1": model.val_f1_,
         "test_f1": float(np.mean(model.labels_of_proba(proba) == truth)),
         "calibration_error": calibration_error(proba, codes),
+        "least_calibration_error": least_calibration_error(proba),
         "untempered_calibration_error": calibration_error(_untempered(proba, model.temperature_), codes),
         "log_loss": float(-np.log(np.maximum(proba[np.arange(codes.size), codes], 1e-12)).mean()),
         "seconds": seconds - model.seconds_.get("refit", 0.0),
@@ -74,6 +75,13 @@ def fitted(graph: nw.Graph, split: Split, params: Any, inductive: bool, refit: b
     if refit:
         found["refit_test_f1"] = model.score(graph, split.test)
     return found
+
+
+def least_calibration_error(proba: np.ndarray) -> float:
+    """The calibration error that probabilities would show on so many nodes if every one of them were true."""
+    bounds, rng = proba.cumsum(1), np.random.default_rng(0)
+    drawn = [(bounds < rng.random((len(proba), 1)) * bounds[:, -1:]).sum(1) for _ in range(20)]
+    return float(np.mean([calibration_error(proba, labels) for labels in drawn]))
 
 
 def _untempered(proba: np.ndarray, temperature: float) -> np.ndarray:

@@ -119,8 +119,8 @@ def official() -> list[str]:
 
 def trust() -> list[str]:
     """How far probabilities are from the truth, and how often sets hold it."""
-    head = "| | preset, untempered | preset | default | log-loss | coverage of 90% sets | classes per set |"
-    lines = [head, "| --- |" + " ---: |" * 6]
+    head = "| | preset, untempered | preset | default | least | log-loss | coverage of 90% sets | classes per set |"
+    lines = [head, "| --- |" + " ---: |" * 7]
     for name, found in _learned().items():
         preset, default = found["rows"]["preset"], found["rows"]["default"]
         coverage = [row["coverage"] for row in default]
@@ -128,6 +128,7 @@ def trust() -> list[str]:
             f"{_mean(preset, 'untempered_calibration_error'):.3f}",
             f"{_mean(preset, 'calibration_error'):.3f}",
             f"{_mean(default, 'calibration_error'):.3f}",
+            f"{_mean(default, 'least_calibration_error'):.3f}",
             f"{_mean(default, 'log_loss'):.3f}",
             f"{100 * statistics.fmean(coverage):.1f} ± {100 * statistics.stdev(coverage) / len(coverage) ** 0.5:.1f}",
             f"{_mean(default, 'set_size'):.2f}",
@@ -148,6 +149,22 @@ def fit_seconds() -> list[str]:
         theirs = f"{gcn[name]['seconds']:.1f}" if name in gcn else "–"
         cells = [f"{ours:.2f}", f"{preset:.2f}", f"{ours / preset:.1f}", theirs, *(f"{value:.2f}" for value in spent)]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def parts() -> list[str]:
+    """What each part of the default, and parts that it does not have, gain in points, regime by regime."""
+    found = _kept("parts.json")
+    names = [part for part in next(iter(found.values())) if part not in ("default", "splits")]
+    lines = ["| | default | " + " | ".join(names) + " |", "| --- |" + " ---: |" * (1 + len(names))]
+    for regime in dict.fromkeys(key.split(", ")[1] for key in found):
+        rows = {key: row for key, row in found.items() if key.endswith(regime)}
+        for key, row in rows.items():
+            apart = [f"{row[part] - row['default']:+.2f}" for part in names]
+            few = " (one split)" if row["splits"] == 1 else ""
+            lines.append(f"| {key}{few} | {row['default']:.2f} | " + " | ".join(apart) + " |")
+        mean = [f"**{statistics.fmean(r[part] - r['default'] for r in rows.values()):+.2f}**" for part in names]
+        lines.append(f"| **{regime}, mean** | {_mean(list(rows.values()), 'default'):.2f} | " + " | ".join(mean) + " |")
     return lines
 
 
@@ -185,7 +202,7 @@ def _kept(name: str) -> Any:
 def write_learning() -> None:
     lines = [
         "# Learning: scores, trust and seconds\n",
-        "Made by `python docs/tables.py` from `learning/*.json` and `gcn-pyg.json`.\n",
+        "Made by `python docs/tables.py` from `learning/*.json`, `gcn-pyg.json` and `parts.json`.\n",
         *learning(),
         "",
         *official(),
@@ -193,6 +210,8 @@ def write_learning() -> None:
         *trust(),
         "\n## Seconds\n",
         *fit_seconds(),
+        "\n## Parts\n",
+        *parts(),
     ]
     (RESULTS / "learning.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 

@@ -66,7 +66,7 @@ def _rows(ray: Any, maker: DiffusedRows, graph: Graph, nodes: IntArray, where: W
         raise StoreError(f"rows, part {error.piece + 1:,} of {len(calls):,}, {error.said}") from error
     for first in range(0, nodes.size if blocks else 0, NODES_A_CALL):
         part = slice(first, first + NODES_A_CALL)
-        rows[part] = maker.finish(graph, nodes[part], rows[part, : graph.num_features])
+        maker.finish(graph, nodes[part], rows[part, : graph.num_features], rows[part])
     return rows
 
 

@@ -18,7 +18,7 @@ from nodewise.learn.teach import ROUNDS, SURE
 from nodewise.learn.trainer import TAUGHT_ROWS
 
 EPSILON = 0.01  # of rows, where nothing is said about it
-UNLABELLED = 2000  # nodes at most that a ridge teaches from
+UNLABELLED = 1000  # nodes at most that a ridge teaches from
 
 # Nanoseconds on one core.
 MULTIPLY = 0.03  # and add, in a large product
@@ -46,8 +46,8 @@ class Effort:
 
 EFFORTS = (
     Effort(),
-    Effort(curves=2, columns=500, unlabelled=1000, own=False),
-    Effort(curves=4, columns=250, unlabelled=500, epsilon=2 * EPSILON, own=False),
+    Effort(curves=2, columns=500, unlabelled=500, own=False),
+    Effort(curves=4, columns=250, unlabelled=250, epsilon=2 * EPSILON, own=False),
     Effort(curves=4, columns=250, unlabelled=0, epsilon=5 * EPSILON, own=False),
     Effort(curves=8, columns=100, unlabelled=0, epsilon=20 * EPSILON, own=False),
 )
@@ -62,7 +62,7 @@ class Fit:
     asked: int
     candidates: int
     networks: int = NETWORKS
-    hidden: int = 64
+    hidden: int = 32
 
 
 def expected_seconds(

@@ -36,11 +36,10 @@ from nodewise.learn.rows import DiffusedRows, MakeRows
 from nodewise.learn.search import CURVES, DEEPEST, FEATURE_NORMS, SCOUTS, Found, Sample, Space, search, worthwhile_hops
 from nodewise.learn.search import EPSILON as SEARCH_EPSILON
 from nodewise.learn.task import Task, check_whole, featured, known_labels, nodes_or_all
-from nodewise.learn.trainer import LabelledRows, choose_device, tuned
+from nodewise.learn.trainer import LabelledRows, choose_device
 from nodewise.parallel import thread_count
 
 ASIDE, LEAST_ASIDE, MOST_ASIDE = 0.2, 20, 1000  # of validation nodes, those that choose nothing and calibrate sets
-WORTH_THREADS = 500  # training rows, for the small systems of a search
 MOST_HELD_OUT = 10_000  # nodes whose probabilities a model keeps
 UNTUNED = Found(1.0, 0.3, DEEPEST, "l1", 1.0, 1.0, 0.0, "nothing")
 
@@ -112,7 +111,7 @@ class NIGCN(NodeClassifier):
     diffusion: DiffusionConfig = DiffusionConfig()
     feature_norm: str = AUTO
     row_norm: str = "l2"
-    hidden: int = 64
+    hidden: int = 32
     layers: int | str = AUTO
     weight_decay: float | str = AUTO
     bias: bool = True
@@ -239,11 +238,10 @@ class NIGCN(NodeClassifier):
         train = Sample(*task.seen(task.train), encoded[0])
         val = Sample(task.graph, judges, encoded[1]) if judges.size else None
         space = Space(curves, norms, self.effort_.columns)
-        with tuned(1 if train.nodes.size < WORTH_THREADS else thread_count(self.threads)):
-            found = search(
-                train, val, self._classes.ids.size, params, self.row_norm, space, self._network.balanced,
-                lambda done, total: clock.told("search", done, total),
-            )  # fmt: skip
+        found = search(
+            train, val, self._classes.ids.size, params, self.row_norm, space, self._network.balanced,
+            lambda done, total: clock.told("search", done, total),
+        )  # fmt: skip
         if found.without_graph is not None:
             warn(
                 f"the graph hurts: a ridge on each node's own features has {100 * found.without_graph[0]:.1f}% of the "

@@ -23,6 +23,7 @@ FORMAT, FORMAT_VERSION = "nodewise-preset", 1
 _PLAIN = {
     "teach": False,
     "feature_norm": "l1",
+    "hidden": 64,
     "dropout": 0.4,
     "epochs": 1000,
     "patience": 60,

@@ -19,7 +19,7 @@ from nodewise.diffusion.diffuse import Diffusion, Params, diffuse, plan_diffusio
 from nodewise.diffusion.length import tau_of_length
 from nodewise.diffusion.plan import ENTRY_BYTES, Engine
 from nodewise.errors import StoreError
-from nodewise.features import dense_rows, normalize
+from nodewise.features import dense_rows, normalize_into
 from nodewise.graph import Graph
 from nodewise.memory import memory_budget, show_bytes
 
@@ -75,9 +75,11 @@ class RowMaker:
         """Columns of a finished row."""
         return graph.num_features
 
-    def finish(self, graph: Graph, nodes: IntArray, rows: FloatArray) -> FloatArray:
-        """Rows of ``nodes`` as the networks see them: brought to ``row_norm``."""
-        return normalize(rows, self.row_norm)
+    def finish(self, graph: Graph, nodes: IntArray, rows: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        """Rows of ``nodes`` as the networks see them: brought to ``row_norm``. ``out``: where to write them."""
+        out = np.empty((nodes.size, self.width(graph)), np.float32) if out is None else out
+        normalize_into(out[:, : rows.shape[1]], rows, self.row_norm)
+        return out
 
     # ------------------------------------------------------------------ how many at a time
 
@@ -92,14 +94,14 @@ class RowMaker:
             step = max(1, self.group_size(graph, nodes) if blocks is None else nodes.size)
             for first in range(0, nodes.size, step):
                 part = slice(first, first + step)
-                rows[part] = self.finish(graph, nodes[part], self.represent(graph, nodes[part]))
+                self.finish(graph, nodes[part], self.represent(graph, nodes[part]), rows[part])
             return rows
         for block in blocks:
             rows[:, block] = self.represent_block(graph, nodes, block)
         step = max(1, STEP_BYTES // (4 * max(1, rows.shape[1])))
         for first in range(0, nodes.size, step):
             part = slice(first, first + step)
-            rows[part] = self.finish(graph, nodes[part], rows[part, : graph.num_features])
+            self.finish(graph, nodes[part], rows[part, : graph.num_features], rows[part])
         return rows
 
     def rows_in_steps(self, graph: Graph, nodes: IntArray) -> Iterator[FloatArray]:
@@ -169,12 +171,12 @@ class DiffusedRows(RowMaker):
     def width(self, graph: Graph) -> int:
         return graph.num_features * (2 if self.own else 1)
 
-    def finish(self, graph: Graph, nodes: IntArray, rows: FloatArray) -> FloatArray:
-        rows = super().finish(graph, nodes, rows)
-        if not self.own:
-            return rows
-        own = dense_rows(graph.features, nodes, self.feature_norm)
-        return np.hstack([rows, super().finish(graph, nodes, own)])
+    def finish(self, graph: Graph, nodes: IntArray, rows: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        out = super().finish(graph, nodes, rows, out)
+        if self.own:
+            own = dense_rows(graph.features, nodes, self.feature_norm)
+            normalize_into(out[:, graph.num_features :], own, self.row_norm)
+        return out
 
     def represent(self, graph: Graph, nodes: IntArray) -> FloatArray:
         return diffuse(graph, nodes, **vars(self.on(graph))).apply(graph.features, self.feature_norm)

@@ -9,6 +9,7 @@ training row by the ridge that was solved without it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -24,7 +25,8 @@ from nodewise.graph import Graph
 from nodewise.learn.calibrate import best_scale
 from nodewise.learn.ridge import Path
 from nodewise.learn.teach import class_targets
-from nodewise.learn.trainer import LabelledRows, balancing_weights
+from nodewise.learn.trainer import LabelledRows, balancing_weights, tuned
+from nodewise.parallel import thread_count
 
 CURVES = tuple(
     (omega, rho)
@@ -117,19 +119,21 @@ def search(
     tried: list[_Tried] = []
     total = len(banks) * len(first) + len(rest)
 
-    def attempt(norm: str, curve: tuple[float, float]) -> None:
+    def attempt(candidate: tuple[str, tuple[float, float]]) -> _Tried:
+        norm, curve = candidate
         hops = torch.from_numpy(ghd(*curve, depth).astype(np.float32))
         rows = [mixed(bank, hops, row_norm) for bank in banks[norm]]
         judges = None if val is None else (rows[1], val.labels)
-        tried.append(_Tried(*curve, norm, *judged((rows[0], train.labels), judges, classes, balanced)))
-        told(len(tried), total)
+        return _Tried(*curve, norm, *judged((rows[0], train.labels), judges, classes, balanced))
 
-    for norm in banks:
-        for curve in first:
-            attempt(norm, curve)
-    norm = min(tried, key=lambda one: min(one.losses)).norm if tried else next(iter(banks))
-    for curve in rest:
-        attempt(norm, curve)
+    with tuned(1), ThreadPoolExecutor(thread_count(params.threads)) as pool:  # a candidate is one thread's work
+        for one in pool.map(attempt, [(norm, curve) for norm in banks for curve in first]):
+            tried.append(one)
+            told(len(tried), total)
+        norm = min(tried, key=lambda one: min(one.losses)).norm if tried else next(iter(banks))
+        for one in pool.map(attempt, [(norm, curve) for curve in rest]):
+            tried.append(one)
+            told(len(tried), total)
     best = min(tried, key=lambda one: min(one.losses))
     penalty, teach_penalty = penalties_of(best.losses)
     return Found(
