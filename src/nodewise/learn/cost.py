@@ -22,6 +22,7 @@ UNLABELLED = 1000  # nodes at most that a ridge teaches from
 
 # Nanoseconds on one core.
 MULTIPLY = 0.03  # and add, in a large product
+WRITE = 1.0  # a number of a row
 MIX = 0.3  # a number of a hop bank, read for a curve
 SOLVE = 0.15  # per cube of a system's size, for its eigenvalues
 EPOCHS = 90  # that a network takes until its validation score stands still
@@ -70,17 +71,18 @@ def expected_seconds(
 ) -> dict[str, float]:
     """Seconds by stage. ``nodes``: those that rows are made for, or as many others; ``params``: of the diffusion."""
     asked = nodes[: fit.train + fit.val + fit.asked + effort.unlabelled]
-    making = _diffusion_seconds(graph, asked, replace(params, epsilon=effort.epsilon))
+    row = graph.num_features * (2 if effort.own and fit.candidates else 1)
+    making = _diffusion_seconds(graph, asked, replace(params, epsilon=effort.epsilon)) + asked.size * row * WRITE / 1e9
     columns = min(effort.columns, graph.num_features)
     learned = min(fit.train, ROWS if columns >= ROWS else ROWS_OF_NARROW)
     searched = learned + min(fit.val, JUDGES)
     hops = (DEEPEST if params.max_hops is None else params.max_hops) + 1
     size = min(learned, columns)
     candidate = searched * columns * (hops * MIX + size * MULTIPLY) + SOLVE * size**3 + CANDIDATE_OVERHEAD
-    search = fit.candidates / effort.curves * candidate / 1e9
+    search = fit.candidates / effort.curves * candidate / 1e9 / min(threads, 2)
     coarse = replace(params, epsilon=min(0.5, 3 * effort.epsilon), per_hop=True, max_hops=hops - 1)
     bank = 2 * _diffusion_seconds(graph, nodes[:searched], coarse) * columns / graph.num_features
-    width = min(graph.num_features, WIDEST)
+    width = (min(graph.num_features, WIDEST) + min(row, WIDEST)) / 2
     steps = -(-fit.train // STEP_ROWS)
     rows = fit.train + steps * (TAUGHT_ROWS if effort.unlabelled else 0) / 2
     epochs = max(10, EPOCHS // steps)
@@ -89,7 +91,7 @@ def expected_seconds(
     solved = (
         min(fit.train, RIDGE_SYSTEM if graph.num_features >= RIDGE_SYSTEM else RIDGE_ROWS) + SURE * effort.unlabelled
     )
-    ridges = (ROUNDS + 1) * solved * graph.num_features * min(solved, graph.num_features) * MULTIPLY
+    ridges = (ROUNDS + 1) * solved * graph.num_features * min(solved, graph.num_features) * MULTIPLY / 2
     return {
         "search": search + bank if fit.candidates else 0.0,
         "rows": making,

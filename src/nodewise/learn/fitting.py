@@ -75,7 +75,7 @@ class NetworkConfig:
 
 
 @dataclass(frozen=True)
-class Known:
+class TrainingData:
     """Rows and labels to learn from; ``unlabelled`` may be empty. ``shares``: how common the classes are, if known.
 
     ``diffused``: how many columns of the rows are diffused; in others, if there are any, nodes have their own features.
@@ -94,7 +94,7 @@ class Known:
     def multilabel(self) -> bool:
         return self.train[1].ndim == 2
 
-    def without_own(self) -> Known:
+    def without_own(self) -> TrainingData:
         """The same, but for nodes' own features."""
         parts = [self.train, *([] if self.val is None else [self.val])]
         cut = [(rows[:, : self.diffused], labels) for rows, labels in parts]
@@ -131,18 +131,18 @@ def known_shares(val: torch.Tensor | None, train: torch.Tensor, classes: int) ->
     return None if labels.ndim == 2 else shares_of(labels, classes)
 
 
-def can_teach(known: Known, config: NetworkConfig) -> bool:
+def can_teach(data: TrainingData, config: NetworkConfig) -> bool:
     """Whether unlabelled rows can teach: one label per node, few of them known, and somebody to tell whether it helps.
 
     Without validation rows that is the classes' shares alone.
     """
-    told = known.val is not None or known.shares is not None
-    few = known.train[0].shape[0] <= MOST_TO_TEACH
-    return config.teach and told and few and not known.multilabel and known.unlabelled.shape[0] > 0
+    told = data.val is not None or data.shares is not None
+    few = data.train[0].shape[0] <= MOST_TO_TEACH
+    return config.teach and told and few and not data.multilabel and data.unlabelled.shape[0] > 0
 
 
 def learn(
-    known: Known,
+    data: TrainingData,
     penalties: tuple[float, float],
     config: NetworkConfig,
     told: Told = lambda stage, done, total: None,
@@ -151,24 +151,24 @@ def learn(
 
     ``penalties``: of the ridge that votes, and of the one that teaches.
     """
-    ridges, ridge_scales, lesson = _ridges(known, penalties, config, can_teach(known, config))
-    roster = config.roster(lesson is not None, own=known.train[0].shape[1] > known.diffused)
-    if known.val is None and config.uses_ridge:
+    ridges, ridge_scales, lesson = _ridges(data, penalties, config, can_teach(data, config))
+    roster = config.roster(lesson is not None, own=data.train[0].shape[1] > data.diffused)
+    if data.val is None and config.uses_ridge:
         roster = [member for member in ALONE if lesson is not None or not member.taught]
-    trained = [*ridges, *_train(known, roster, lesson, config, told)]
+    trained = [*ridges, *_train(data, roster, lesson, config, told)]
     members = [member for part in trained for member in part.members]
-    if known.val is None or len(set(roster)) + len(ridges) == 1:
+    if data.val is None or len(set(roster)) + len(ridges) == 1:
         votes, scales = [1 / len(members)] * len(members), [1.0] * len(members)
     else:
-        votes, scales = choose(trained, known.val, _row_weights(known.val, config))
+        votes, scales = choose(trained, data.val, _row_weights(data.val, config))
     ensemble = assembled(trained, votes, scales)
     kept = [i for i, vote in enumerate(votes) if vote]
     check_bounds(ensemble, config.lr)
     chosen, shares, factors = [members[i] for i in kept], [votes[i] for i in kept], [scales[i] for i in kept]
     learned = Learned(ensemble, chosen, shares, factors, ridge_scales)
-    if known.val is not None:
-        learned = _calibrated(learned, trained, known.val, config)
-    return learned if learned.own else replace(learned, ensemble=ensemble.narrowed(known.diffused))
+    if data.val is not None:
+        learned = _calibrated(learned, trained, data.val, config)
+    return learned if learned.own else replace(learned, ensemble=ensemble.narrowed(data.diffused))
 
 
 def as_common_as(before: torch.Tensor, labels: torch.Tensor, classes: int) -> torch.Tensor | None:
@@ -184,7 +184,7 @@ def as_common_as(before: torch.Tensor, labels: torch.Tensor, classes: int) -> to
 
 
 def learn_again(
-    known: Known,
+    data: TrainingData,
     before: Learned,
     penalties: tuple[float, float],
     config: NetworkConfig,
@@ -192,66 +192,70 @@ def learn_again(
 ) -> Learned:
     """The members that vote, trained anew on more labels for as many epochs; votes and scales stay.
 
-    ``known`` has no validation rows: these are among the labels now.
+    ``data`` has no validation rows: these are among the labels now.
     """
-    known = known if before.own else known.without_own()
+    data = data if before.own else data.without_own()
     networks = [member for member in before.members if not member.ridge]
     teaches = any(member.taught for member in before.members)
-    ridges, _, lesson = _ridges(known, penalties, config, teaches, before.ridge_scales)
+    ridges, _, lesson = _ridges(data, penalties, config, teaches, before.ridge_scales)
     trained = {member.taught: part for part in ridges for member in part.members}
     voting = [trained[member.taught] for member in before.members if member.ridge]
-    voting += _train(known, networks, lesson, config, told)
+    voting += _train(data, networks, lesson, config, told)
     order = [member for part in voting for member in part.members]
     assert [m.epoch for m in order] == [m.epoch for m in before.members]  # both are sorted
     return replace(before, ensemble=assembled(voting, before.votes, before.scales))
 
 
 def _ridges(
-    known: Known, penalties: tuple[float, float], config: NetworkConfig, teaches: bool, scales: Sequence[float] = ()
+    data: TrainingData,
+    penalties: tuple[float, float],
+    config: NetworkConfig,
+    teaches: bool,
+    scales: Sequence[float] = (),
 ) -> tuple[list[Trained], list[float], Lesson | None]:
     """The ridge as a member and, if it ``teaches``, the one that learned from unlabelled rows, and its lesson.
 
-    ``scales``: what makes logits of their answers, where that is known already.
+    ``scales``: what makes logits of their answers, where that was found before.
     """
     if not config.uses_ridge:
         return [], [], None
-    width, taught_rows = known.train[0].shape[1], known.unlabelled[:, : known.diffused]
-    rows, labels = _some(known.without_own().train, config.seed)
-    weights = None if known.class_weights is None else known.class_weights[labels]
+    width, taught_rows = data.train[0].shape[1], data.unlabelled[:, : data.diffused]
+    rows, labels = _some(data.without_own().train, config.seed)
+    weights = None if data.class_weights is None else data.class_weights[labels]
     if config.balanced and labels.ndim == 1:
         weights = balancing_weights(labels)[labels]
-    targets, offset = class_targets(labels, known.classes), prior_logits(labels)
+    targets, offset = class_targets(labels, data.classes), prior_logits(labels)
     ridges, used, lesson = [], list(scales), None
     for i, penalty in enumerate(penalties if teaches else penalties[:1]):
         shift = shift_of(penalty, rows.shape[0], weights)
         coefficients = ridge.solve(rows, targets, shift, weights)
         if len(used) == i:
-            if known.val is None:
+            if data.val is None:
                 few = slice(None, None, -(-rows.shape[0] // LEFT_OUT))
                 each = None if weights is None else weights[few]
                 said, truth = ridge.Path(rows[few], targets[few], each).left_out(shift), labels[few]
             else:
-                said, truth = ridge.answer(known.val[0][:, : known.diffused], coefficients), known.val[1]
-                each = _row_weights(known.val, config)
+                said, truth = ridge.answer(data.val[0][:, : data.diffused], coefficients), data.val[1]
+                each = _row_weights(data.val, config)
             used.append(float(best_scale(said, truth, each, offset)[0]))
         if i == 1:
-            lesson = teach((rows, labels), taught_rows, known.classes, shift, used[i], known.shares, weights)
+            lesson = teach((rows, labels), taught_rows, data.classes, shift, used[i], data.shares, weights)
             coefficients = lesson.coefficients
         solved = of_ridge(coefficients, used[i], offset, taught=i == 1)
-        columns = torch.arange(known.diffused, device=rows.device)
+        columns = torch.arange(data.diffused, device=rows.device)
         ridges.append(replace(solved, heads=solved.heads.widened(columns, width)))
     return ridges, used, lesson
 
 
 def _train(
-    known: Known, roster: Sequence[Member], lesson: Lesson | None, config: NetworkConfig, told: Told
+    data: TrainingData, roster: Sequence[Member], lesson: Lesson | None, config: NetworkConfig, told: Told
 ) -> list[Trained]:
     """Networks on the heaviest columns of the rows; the others have weights of 0."""
     if not roster:
         return []
-    count, width = known.train[0].shape
+    count, width = data.train[0].shape
     steps = -(-count // STEP_ROWS) if config.uses_ridge else 1  # per epoch: of many rows, an epoch is many steps
-    alone = known.val is None and config.uses_ridge
+    alone = data.val is None and config.uses_ridge
     how = TrainConfig(
         lr=config.lr,
         weight_decay=0.0,
@@ -262,18 +266,18 @@ def _train(
         threads=config.threads,
         balanced=config.balanced,
         every=LOOK_EVERY if steps == 1 and config.uses_ridge else 1,
-        class_weights=known.class_weights,
+        class_weights=data.class_weights,
         linear_lr=LINEAR_PACE * config.lr if config.uses_ridge else None,
     )
-    taught = None if lesson is None else (known.unlabelled[lesson.places], lesson.labels)
-    seen = {own: width if own else known.diffused for own in {member.own for member in roster}}
-    columns = {own: _heaviest(known.train[0][:, :last], config.uses_ridge) for own, last in seen.items()}
-    rows = {own: [_cut(part, columns[own]) for part in (known.train, taught, known.val)] for own in seen}
+    taught = None if lesson is None else (data.unlabelled[lesson.places], lesson.labels)
+    seen = {own: width if own else data.diffused for own in {member.own for member in roster}}
+    columns = {own: _heaviest(data.train[0][:, :last], config.uses_ridge) for own, last in seen.items()}
+    rows = {own: [_cut(part, columns[own]) for part in (data.train, taught, data.val)] for own in seen}
 
     def make(member: Member, count: int, draw: torch.Generator) -> Heads:
         inputs = columns[member.own].numel()
         share = 0.0 if member.layers == 1 and config.uses_ridge else config.dropout  # a linear one is no worse without
-        return Heads(count, inputs, known.classes, config.hidden, member.layers, share, config.bias, draw=draw)
+        return Heads(count, inputs, data.classes, config.hidden, member.layers, share, config.bias, draw=draw)
 
     trained = train_members(
         roster, make, lambda member: rows[member.own], how, lambda done, total: told("training", done, total)

@@ -61,35 +61,31 @@ class Heads(nn.Module):
 
     def taken(self, members: torch.Tensor) -> Heads:
         """Some of the networks."""
-        heads = Heads(**{**self.shape, "count": members.numel()}, share=self.dropout, random=False)  # type: ignore[arg-type]
-        heads = heads.to(members.device)
-        with torch.no_grad():
-            for mine, theirs in zip(heads.parameters(), self.parameters(), strict=True):
-                mine.copy_(theirs.view(self.count, -1)[members].view(mine.shape))
-        return heads.train(self.training)
+        heads = self._like(count=members.numel())
+        for mine, theirs in zip(heads.parameters(), self.parameters(), strict=True):
+            mine.data.copy_(theirs.view(self.count, -1)[members].view(mine.shape))
+        return heads
 
     def widened(self, columns: torch.Tensor, inputs: int) -> Heads:
         """The same networks on wider rows, of which they see only ``columns``."""
         if columns.numel() == inputs:
             return self
-        heads = Heads(**{**self.shape, "inputs": inputs}, share=self.dropout, random=False)  # type: ignore[arg-type]
-        heads = heads.to(columns.device)
-        with torch.no_grad():
-            for mine, theirs in zip(heads.parameters(), self.parameters(), strict=True):
-                if mine.shape == theirs.shape:
-                    mine.copy_(theirs)
-                else:
-                    mine[:, columns] = theirs
-        return heads.train(self.training)
+        heads = self._like(inputs=inputs)
+        for mine, theirs in zip(heads.parameters(), self.parameters(), strict=True):
+            mine.data[:, columns if mine is heads.weights[0] else slice(None)] = theirs
+        return heads
 
     def narrowed(self, inputs: int) -> Heads:
         """The same networks on the first columns of their rows: they must have weights of 0 for the others."""
-        heads = Heads(**{**self.shape, "inputs": inputs}, share=self.dropout, random=False)  # type: ignore[arg-type]
-        heads = heads.to(self.weights[0].device)
-        with torch.no_grad():
-            for mine, theirs in zip(heads.parameters(), self.parameters(), strict=True):
-                mine.copy_(theirs if mine.shape == theirs.shape else theirs[:, :inputs])
-        return heads.train(self.training)
+        heads = self._like(inputs=inputs)
+        for mine, theirs in zip(heads.parameters(), self.parameters(), strict=True):
+            mine.data.copy_(theirs[:, :inputs] if mine is heads.weights[0] else theirs)
+        return heads
+
+    def _like(self, **shape: int) -> Heads:
+        """Networks of another shape, to be filled."""
+        heads = Heads(**{**self.shape, **shape}, share=self.dropout, random=False)  # type: ignore[arg-type]
+        return heads.to(self.weights[0].device).train(self.training)
 
     def scaled(self, factors: torch.Tensor) -> Heads:
         """These networks, their outputs multiplied by a factor each."""

@@ -30,7 +30,16 @@ from nodewise.learn.calibrate import conformal_threshold, sets_of
 from nodewise.learn.cost import EPSILON, UNLABELLED, Effort, Fit, affordable, expected_seconds
 from nodewise.learn.ensemble import Ensemble, Member
 from nodewise.learn.estimator import NodeClassifier
-from nodewise.learn.fitting import AUTO, Known, Learned, NetworkConfig, as_common_as, known_shares, learn, learn_again
+from nodewise.learn.fitting import (
+    AUTO,
+    Learned,
+    NetworkConfig,
+    TrainingData,
+    as_common_as,
+    known_shares,
+    learn,
+    learn_again,
+)
 from nodewise.learn.metrics import micro_f1
 from nodewise.learn.rows import DiffusedRows, MakeRows
 from nodewise.learn.search import CURVES, DEEPEST, FEATURE_NORMS, SCOUTS, Found, Sample, Space, search, worthwhile_hops
@@ -82,8 +91,9 @@ class NIGCN(NodeClassifier):
     ("none", "l1", "l2") scale features before the diffusion and rows after it.
 
     *Ensemble*: ``hidden``, ``layers``, ``weight_decay``, ``bias``, ``dropout``, ``lr``, ``epochs``, ``patience``.
-    Where layers or weight decay are ``"auto"``, a few networks and a ridge are trained, ``members`` of each kind, and
-    validation nodes give them votes; the logits of all that have votes are averaged. ``teach``: a ridge labels nodes
+    Where layers or weight decay are ``"auto"``, a few networks and a ridge are trained, ``members`` of each kind; some
+    see each node's own features beside the diffused ones. Validation nodes give them votes, and the logits of all that
+    have votes are averaged. ``teach``: a ridge labels nodes
     that have no label, and networks that learned from those stand for election too. ``class_weight="balanced"``: rare
     classes count as much as common ones. ``time_budget``: seconds that ``fit`` should take: search and teaching get
     less, and epsilon grows.
@@ -159,10 +169,10 @@ class NIGCN(NodeClassifier):
         classes = self._classes.ids.size
         shares = known_shares(val[1] if judges.size else None, train[1], classes)
         width = task.graph.num_features
-        known = Known(classes, train, val if judges.size else None, self._tensor(rows[1]), shares, width)
+        data = TrainingData(classes, train, val if judges.size else None, self._tensor(rows[1]), shares, width)
         penalties = self.found_.penalty, self.found_.teach_penalty
         with clock("training"):
-            self._take(learn(known, penalties, self._network, clock.told))
+            self._take(learn(data, penalties, self._network, clock.told))
         if not self.learned_.own:
             rows = [part[:, :width] for part in rows]
         answers = [self.proba_of_rows(part) for part in rows[2:]]
@@ -178,8 +188,8 @@ class NIGCN(NodeClassifier):
                 every += [self._labelled(task, nodes, part[: nodes.size]) for nodes, part in more]
                 together = torch.cat([part[0] for part in every]), torch.cat([part[1] for part in every])
                 weights = as_common_as(train[1], together[1], classes)
-                known = replace(known, train=together, val=None, class_weights=weights)
-                self._take(learn_again(known, self.learned_, penalties, self._network, clock.told))
+                data = replace(data, train=together, val=None, class_weights=weights)
+                self._take(learn_again(data, self.learned_, penalties, self._network, clock.told))
         self.seconds_ = clock.seconds
         return answers[2]
 

@@ -17,7 +17,7 @@ import torch
 from nodewise._typing import AnyArray, FloatArray, IntArray
 from nodewise.errors import InputError, NodewiseWarning
 from nodewise.graph import Graph
-from nodewise.learn.fitting import AUTO, Known, NetworkConfig, known_shares, learn
+from nodewise.learn.fitting import AUTO, NetworkConfig, TrainingData, known_shares, learn
 from nodewise.learn.metrics import micro_f1
 from nodewise.learn.nigcn import NIGCN
 from nodewise.learn.search import JUDGES, ROWS, ROWS_OF_NARROW, penalties_of
@@ -54,12 +54,12 @@ class Problem:
         train, first, second, rest = parts
         return cls(classes, graph.labels[nodes], train, (first, second), rest)
 
-    def known(self, rows: FloatArray, judge: int) -> Known:
+    def data(self, rows: FloatArray, judge: int) -> TrainingData:
         """What is learned from where the half ``judge`` is not to be seen."""
         train, val = (self._labelled(rows, places) for places in (self.train, self.halves[1 - judge]))
         count = self.classes.ids.size
         shares, unlabelled = known_shares(val[1], train[1], count), torch.from_numpy(rows[self.unlabelled])
-        return Known(count, train, val, unlabelled, shares, rows.shape[1] // 2)
+        return TrainingData(count, train, val, unlabelled, shares, rows.shape[1] // 2)
 
     def _labelled(self, rows: FloatArray, places: IntArray) -> LabelledRows:
         return torch.from_numpy(rows[places]), self.classes.encoded(self.labels[places])
@@ -119,21 +119,21 @@ def answers(params: Mapping[str, Any], seed: int, rows: FloatArray, problems: Se
         for judge, places in enumerate(problem.halves):
             true = problem.labels[places]
             try:
-                said = _labels(problem.known(rows, judge), problem.classes, network, rows[places])
+                said = _labels(problem.data(rows, judge), problem.classes, network, rows[places])
             except InputError:  # training diverged: nothing is right
                 said = np.full_like(true, -1)
             yield Answers(places, true, said)
 
 
-def _labels(known: Known, classes: Classes, network: NetworkConfig, rows: FloatArray) -> AnyArray:
-    """The labels of ``rows``, by an ensemble that learned what is known."""
-    assert known.val is not None
-    most, diffused = ROWS_OF_NARROW if known.diffused < ROWS else ROWS, known.without_own()
+def _labels(data: TrainingData, classes: Classes, network: NetworkConfig, rows: FloatArray) -> AnyArray:
+    """The labels of ``rows``, by an ensemble that learned from ``data``."""
+    assert data.val is not None
+    most, diffused = ROWS_OF_NARROW if data.diffused < ROWS else ROWS, data.without_own()
     assert diffused.val is not None
     with tuned(1):
-        losses, _ = ridge_losses(_some(diffused.train, most), _some(diffused.val, JUDGES), known.classes)
-        learned = learn(known, penalties_of(losses), network)
-        seen = torch.from_numpy(rows if learned.own else rows[:, : known.diffused])
+        losses, _ = ridge_losses(_some(diffused.train, most), _some(diffused.val, JUDGES), data.classes)
+        learned = learn(data, penalties_of(losses), network)
+        seen = torch.from_numpy(rows if learned.own else rows[:, : data.diffused])
         with torch.no_grad():
             logits = learned.ensemble(seen) / learned.temperature
     return classes.decoded(classes.proba(logits).numpy(), learned.threshold)
