@@ -130,7 +130,7 @@ def trust() -> list[str]:
             f"{_mean(default, 'calibration_error'):.3f}",
             f"{_mean(default, 'least_calibration_error'):.3f}",
             f"{_mean(default, 'log_loss'):.3f}",
-            f"{100 * statistics.fmean(coverage):.1f} ± {100 * statistics.stdev(coverage) / len(coverage) ** 0.5:.1f}",
+            f"{100 * statistics.fmean(coverage):.1f}",
             f"{_mean(default, 'set_size'):.2f}",
         ]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")

@@ -20,6 +20,8 @@ from nodewise import NIGCN, InputError, StoreError, open_store, synthetic, write
 from nodewise.engines import opened, run, runner
 from nodewise.engines.job import Job
 from nodewise.engines.tasks import run_chunk
+from nodewise.learn import fitting
+from nodewise.learn.ensemble import Member
 from nodewise.predictions import predicted
 
 NODES = 600  # in the store
@@ -56,6 +58,21 @@ def test_representations_are_those_of_the_model_bit_for_bit(place, read, tmp_pat
     table = read(tmp_path / "out")
     assert table.schema.field("representation").type == pa.list_(pa.float32(), 24)
     assert np.array_equal(rows(table), expected)
+
+
+@pytest.mark.parametrize("engine", ["walks", "exact"])
+def test_own_features_are_there_too_bit_for_bit(place, read, tmp_path, monkeypatch, engine):
+    monkeypatch.setattr(fitting, "ROSTER", (Member(2, False, 0.002, own=True),))
+    monkeypatch.setattr(fitting, "_ridges", lambda *args: ([], [], None))  # so that all votes are the network's
+    graph = open_store(place.store)
+    model = NIGCN(engine=engine, threads=2, teach=False, omega=1.0, rho=0.3)
+    model.fit(graph, train=range(60), val=range(60, 120)).save(tmp_path / "model")
+    assert [member.own for member in model.members_] == [True]
+    monkeypatch.setattr(runner, "PIECE_BYTES", 1)  # several blocks of columns, where they are made so
+    run("embed", tmp_path / "model", place.store, tmp_path / "rows", chunk=70, threads=2)
+    assert np.array_equal(rows(read(tmp_path / "rows")), model.represent(graph))
+    run("predict", tmp_path / "model", place.store, tmp_path / "labels", chunk=70)
+    assert np.array_equal(read(tmp_path / "labels")["label"], model.predict(graph))
 
 
 def test_columns_in_several_blocks_make_the_same_rows(place, bits, names, tmp_path, monkeypatch):
