@@ -3,7 +3,7 @@
     NODEWISE_DATA=... python benchmarks/parts.py -o docs/results/parts.json [NAME ...]
 
 Regimes: 20 labels per class (the fixed splits), 5% and 50% of the nodes; 500 validation and 1,000 test nodes, three
-splits each (one where rows hold more than 2^25 numbers or there are more than 20,000 labels). Every variant learns from
+splits each (one where rows hold more than 2^26 numbers or there are more than 20,000 labels). Every variant learns from
 the same diffusion with the same seeds; figures are micro-F1 in percent. *no own features*, *no teaching*, *one
 network*: the default without a part that it has. *label reuse*: beside the rows the classes of labelled nodes in reach,
 never the node's own, taken where the validation log-loss is less with them. *correct and smooth*: predictions mended by
@@ -31,7 +31,7 @@ from nodewise.learn.task import Task
 from nodewise.splits import Split
 
 REGIMES = ("20 per class", "5%", "50%")
-MANY_NUMBERS, MOST_NUMBERS = 1 << 25, 1 << 28  # in the rows of a variant: one split beyond the first, none beyond
+MANY_NUMBERS, MOST_NUMBERS = 1 << 26, 1 << 28  # in the rows of a variant: one split beyond the first, none beyond
 MANY_LABELS = 20_000
 
 

@@ -7,7 +7,7 @@ from scipy.optimize import minimize_scalar
 from sklearn.metrics import log_loss as sklearns_log_loss
 
 from nodewise import InputError
-from nodewise.learn.calibrate import best_scale, calibration_error, conformal_threshold, log_loss, sets_of
+from nodewise.learn.calibrate import best_scale, calibration_error, conformal_threshold, log_loss, losses_of, sets_of
 
 
 def draw(count=200, classes=4, seed=0, sharp=3.0):
@@ -35,13 +35,30 @@ def test_the_best_scale_is_what_a_line_search_finds(weighted, several):
     scores = torch.from_numpy(logits)
 
     def loss(log_scale):
-        return float(log_loss(float(np.exp(log_scale)) * scores, truth.double() if several else truth, weights))
+        """Where one label in 202 is wrong: any class then, or of several labels each with probability a half."""
+        scaled = float(np.exp(log_scale)) * scores
+        anything = -torch.log_softmax(scaled, 1).mean(1)
+        if several:
+            halves = torch.full_like(scaled, 0.5)
+            anything = torch.nn.functional.binary_cross_entropy_with_logits(scaled, halves, reduction="none").mean(1)
+        labels = truth.double() if several else truth
+        losses = losses_of(scaled, labels) * 201 / 202 + anything / 202
+        return float(losses.mean() if weights is None else (losses * weights).sum() / weights.sum())
 
     by_hand = minimize_scalar(loss, bounds=(np.log(1e-3), np.log(1e3)), method="bounded", options={"xatol": 1e-9})
     scale, least = best_scale(scores, truth, weights)
-    assert float(least) == pytest.approx(by_hand.fun, abs=1e-6)
+    plain = log_loss(scale * scores, truth.double() if several else truth, weights)
+    assert float(least) == pytest.approx(float(plain))
     if not several:  # of labels that logits say nothing about, the scale goes to its bound
         assert float(scale) == pytest.approx(np.exp(by_hand.x), rel=1e-3)
+
+
+def test_a_few_rows_that_are_all_right_do_not_make_anybody_certain():
+    """Of two classes and n rows, no more than what n right answers can vouch for: (n + 1.5) / (n + 2)."""
+    labels = torch.tensor([0, 1] * 20)
+    logits = torch.nn.functional.one_hot(labels, 2).double()
+    scale, _ = best_scale(logits, labels)
+    assert float(torch.softmax(scale * logits, 1)[0, 0]) == pytest.approx(41.5 / 42, rel=1e-4)
 
 
 def test_scales_of_several_are_those_of_each_alone():

@@ -31,6 +31,7 @@ def test_a_class_of_one_node_trains_and_is_not_tested(run, graph, tmp_path):
     code, out, err = trained(run, graph.replace(labels=labels), tmp_path)
     assert code == 0, err
     assert "test micro-F1" in out
+    assert "not tested, for want of labels: 9\n" in out
     assert 9 in NIGCN.load(tmp_path / "model").classes_
 
 

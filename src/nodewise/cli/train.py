@@ -212,6 +212,9 @@ def _show_classes(result: Evaluation) -> None:
     print_table(columns, rows, right=columns[1:])
     if len(classes) > SHOWN_CLASSES:
         typer.echo(f"and {len(classes) - SHOWN_CLASSES} smaller classes (--json has all)")
+    if untested := [c.label for c in result.classes if not c.support]:
+        more = "" if len(untested) <= SHOWN_CLASSES else ", …"
+        typer.echo(f"not tested, for want of labels: {', '.join(untested[:SHOWN_CLASSES])}{more}")
 
 
 def _percent(share: float | None) -> str:

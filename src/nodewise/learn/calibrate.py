@@ -45,16 +45,19 @@ def best_scale(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The factor (one over the temperature) with which ``offset + factor * logits`` has the least log-loss, and that.
 
-    The loss is convex in the factor, so that a few Newton steps find it. ``logits``: ``(..., rows, classes)``; there
-    are as many answers as before the last two axes. float64.
+    The loss is convex in the factor, so that a few Newton steps find it. A few rows that are all right would want a
+    factor beyond all bounds, so each label is taken to be wrong with probability ``1 / (rows + 2)`` (Platt,
+    "Probabilistic Outputs for Support Vector Machines", 1999). ``logits``: ``(..., rows, classes)``; there are as many
+    answers as before the last two axes. float64.
     """
     logits = logits.double()
     weights = None if weights is None else weights.double()
+    doubt = 1 / (labels.shape[0] + 2)
     labels = labels.double() if labels.ndim == 2 else labels
     spread = logits.std((-2, -1)).clamp_min(1e-12)
     scale = (1 / spread).clamp(LEAST_SCALE, MOST_SCALE)
     for _ in range(NEWTON_STEPS):
-        slope, bend = _derivatives(offset + scale[..., None, None] * logits, logits, labels, weights)
+        slope, bend = _derivatives(offset + scale[..., None, None] * logits, logits, labels, weights, doubt)
         step = scale - slope / bend.clamp_min(1e-12)
         step = torch.minimum(torch.maximum(step, scale / LONGEST_STEP), scale * LONGEST_STEP)
         step = step.clamp(LEAST_SCALE, MOST_SCALE)
@@ -65,17 +68,18 @@ def best_scale(
 
 
 def _derivatives(
-    scaled: torch.Tensor, logits: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor | None
+    scaled: torch.Tensor, logits: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor | None, doubt: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The first and second derivative of the log-loss by the scale."""
+    """The first and second derivative of the log-loss by the scale; labels are wrong with probability ``doubt``."""
     if labels.ndim == 2:
         proba = torch.sigmoid(scaled)
-        slopes = ((proba - labels) * logits).mean(-1)
+        slopes = ((proba - (labels + doubt * (0.5 - labels))) * logits).mean(-1)
         bends = (proba * (1 - proba) * logits**2).mean(-1)
     else:
         proba = torch.softmax(scaled, -1)
         mean = (proba * logits).sum(-1)
-        slopes = mean - logits.gather(-1, _index(logits, labels))[..., 0]
+        said = logits.gather(-1, _index(logits, labels))[..., 0]
+        slopes = mean - said - doubt * (logits.mean(-1) - said)
         bends = (proba * logits**2).sum(-1) - mean**2
     if weights is None:
         return slopes.mean(-1), bends.mean(-1)
