@@ -20,9 +20,10 @@ from nodewise.learn.trainer import LabelledRows, TrainConfig, balancing_weights,
 AUTO = "auto"
 LOOK_EVERY = 4  # epochs between two looks at the validation rows, where several networks are compared
 LINEAR_PACE = 10  # times the learning rate for linear networks: without dropout theirs is a smooth, convex problem
+FEWEST_PATIENCE = 8  # epochs, where an epoch is many steps
 STEP_ROWS = 1 << 10  # labelled rows per step
 WIDEST = 1 << 12  # columns that networks see: the heaviest, of wider rows
-MOST_TO_TEACH = 1 << 14  # labelled rows beyond which unlabelled ones have nothing to add
+MOST_TO_TEACH = 1 << 11  # labelled rows beyond which unlabelled ones have nothing to add
 RIDGE_ROWS, RIDGE_SYSTEM = 1 << 16, 4096  # rows that a ridge is solved on, and equations
 LEFT_OUT = 800  # rows that are left out in turn
 ALONE = (Member(2, False, 0.01), Member(2, True, 0.01))  # who votes where there is no judge
@@ -260,7 +261,7 @@ def _train(
         lr=config.lr,
         weight_decay=0.0,
         epochs=max(10, (min(ALONE_EPOCHS, config.epochs) if alone else config.epochs) // steps),
-        patience=max(3, config.patience // steps),
+        patience=max(FEWEST_PATIENCE, config.patience // steps),
         batch_size=STEP_ROWS if config.uses_ridge else None,
         seed=config.seed,
         threads=config.threads,
