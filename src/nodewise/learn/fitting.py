@@ -261,7 +261,7 @@ def _train(
         lr=config.lr,
         weight_decay=0.0,
         epochs=max(10, (min(ALONE_EPOCHS, config.epochs) if alone else config.epochs) // steps),
-        patience=max(FEWEST_PATIENCE, config.patience // steps),
+        patience=max(min(FEWEST_PATIENCE, config.patience), config.patience // steps),
         batch_size=STEP_ROWS if config.uses_ridge else None,
         seed=config.seed,
         threads=config.threads,
