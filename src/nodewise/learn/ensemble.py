@@ -110,13 +110,14 @@ def train_members(
     groups = [list(group) for _, group in groupby(ordered, key=_kind)]
     workers = min(config.threads, len(groups))
     epochs_done, ended = [0] * len(groups), threading.Event()
+    total = sum(max(member.epoch for member in group) or config.epochs for group in groups)
 
     def train_group(i: int) -> Trained:
         def after_epoch(epoch: int) -> None:
             if ended.is_set():  # the user interrupted, or another group failed
                 raise CancelledError
             epochs_done[i] = epoch
-            told(sum(epochs_done), len(groups) * config.epochs)
+            told(sum(epochs_done), total)
 
         group = groups[i]
         rows, taught, val = rows_of(group[0])

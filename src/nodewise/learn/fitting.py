@@ -193,17 +193,18 @@ def learn_again(
 ) -> Learned:
     """The members that vote, trained anew on more labels for as many epochs; votes and scales stay.
 
-    ``data`` has no validation rows: these are among the labels now.
+    ``data`` has no validation rows: these are among the labels now. Linear networks take steps a tenth as long, and ten
+    times as many: with large ones, where they are after so many epochs depends on the labels too much.
     """
     data = data if before.own else data.without_own()
-    networks = [member for member in before.members if not member.ridge]
+    pace = LINEAR_PACE if config.uses_ridge else 1
+    networks = [replace(m, epoch=m.epoch * (pace if m.layers == 1 else 1)) for m in before.members if not m.ridge]
     teaches = any(member.taught for member in before.members)
     ridges, _, lesson = _ridges(data, penalties, config, teaches, before.ridge_scales)
     trained = {member.taught: part for part in ridges for member in part.members}
     voting = [trained[member.taught] for member in before.members if member.ridge]
     voting += _train(data, networks, lesson, config, told)
-    order = [member for part in voting for member in part.members]
-    assert [m.epoch for m in order] == [m.epoch for m in before.members]  # both are sorted
+    assert [str(m) for part in voting for m in part.members] == [str(m) for m in before.members]  # both are sorted
     return replace(before, ensemble=assembled(voting, before.votes, before.scales))
 
 
@@ -268,7 +269,7 @@ def _train(
         balanced=config.balanced,
         every=LOOK_EVERY if steps == 1 and config.uses_ridge else 1,
         class_weights=data.class_weights,
-        linear_lr=LINEAR_PACE * config.lr if config.uses_ridge else None,
+        linear_lr=LINEAR_PACE * config.lr if config.uses_ridge and data.val is not None else None,
     )
     taught = None if lesson is None else (data.unlabelled[lesson.places], lesson.labels)
     seen = {own: width if own else data.diffused for own in {member.own for member in roster}}
