@@ -27,7 +27,7 @@ MIX = 0.3  # a number of a hop bank, read for a curve
 SOLVE = 0.15  # per cube of a system's size, for its eigenvalues
 EPOCHS = 90  # that a network takes until its validation score stands still
 EPOCH_OVERHEAD = 1.5e6
-NETWORKS = 4  # of two layers, that are trained; linear ones cost little
+NETWORKS = 5  # of two layers, that are trained; linear ones cost little
 CANDIDATE_OVERHEAD = 6e6
 
 
