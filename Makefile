@@ -1,20 +1,24 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SRC := src tests benchmarks docs
+SRC := src tests benchmarks docs examples
 
-.PHONY: run test check format clean
+.PHONY: run test check docs format clean
 
 run: $(VENV)/.installed
 	$(BIN)/nodewise train pubmed
 
-test: check
+test: check docs
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(VENV)/.installed
 	$(BIN)/ruff format --check $(SRC)
 	$(BIN)/ruff check $(SRC)
 	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: $(VENV)/.installed
+	$(BIN)/python -m sphinx -q -W --keep-going docs docs/_build
 
 format: $(VENV)/.installed
 	$(BIN)/ruff format $(SRC)
@@ -26,5 +30,5 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -18,8 +18,8 @@ import numpy as np
 from numba import njit
 
 from feistel import MAX_SIZE, back, digit_bits, forth, origin, permute, permuted, scramble, unpermute
-from nodewise._typing import AnyArray, IntArray
-from nodewise.errors import InputError
+from nodewise._util.errors import InputError
+from nodewise._util.types import AnyArray, IntArray
 
 COMMUNITIES = 172
 LAYERS_WITHIN, LAYERS_ACROSS = 22, 6  # 79% of the references stay in their community

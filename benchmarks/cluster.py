@@ -21,7 +21,7 @@ from typing import Any
 import ray
 
 import nodewise as nw
-from nodewise.engines import run
+from nodewise.batch import run
 from nodewise.learn.evaluate import versions
 
 WORKERS = (1, 2)

@@ -20,9 +20,9 @@ import numpy as np
 import scipy.sparse as sp
 
 import nodewise as nw
-from nodewise.features import Quantized
+from nodewise.formats.split_file import read_split_file
+from nodewise.graph.features import Quantized
 from nodewise.learn.evaluate import evaluate, versions
-from nodewise.splits import read_split_file
 from nodewise.store import open_store, write_store
 
 DATASETS = ("pubmed", "coauthor-cs", "amazon-computers")

@@ -27,9 +27,9 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import scipy.sparse as sp
 
-from nodewise import adjacency
+from nodewise._util.memory import parse_bytes, show_bytes
+from nodewise.graph import adjacency
 from nodewise.learn.evaluate import versions
-from nodewise.memory import parse_bytes, show_bytes
 
 CHUNK = 1 << 22  # edges made at a time
 KINDS = {"npy": 16, "csv": 15, "names": 27}  # bytes an edge takes in a file, about
@@ -37,7 +37,7 @@ KINDS = {"npy": 16, "csv": 15, "names": 27}  # bytes an edge takes in a file, ab
 IMPORT = """
 import json, re, sys, time
 from pathlib import Path
-from nodewise.ingest import import_store
+from nodewise.importing import import_store
 started = time.perf_counter()
 import_store(sys.argv[1], sys.argv[2], memory=sys.argv[3])
 seconds = time.perf_counter() - started

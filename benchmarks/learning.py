@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 
 import nodewise as nw
+from nodewise.formats.split_file import read_split_file
+from nodewise.graph.splits import Split, official_split
 from nodewise.learn.calibrate import calibration_error
 from nodewise.learn.evaluate import versions
-from nodewise.splits import Split, official_split, read_split_file
 
 NAMES = (
     "cora", "citeseer", "pubmed", "amazon-photo", "amazon-computers", "coauthor-cs", "coauthor-physics",

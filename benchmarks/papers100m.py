@@ -27,9 +27,9 @@ import numpy as np
 
 import nodewise as nw
 import papers_store
-from nodewise.comparison.settings import plain
+from nodewise._util.errors import NodewiseError, StoreError
 from nodewise.datasets.fetch import cache_dir
-from nodewise.errors import NodewiseError, StoreError
+from nodewise.lab.compare.settings import plain
 from nodewise.learn.evaluate import versions
 from nodewise.store import read_manifest
 from papers_run import PARAMS

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import nodewise as nw
+from nodewise.diffusion.params import DiffusionConfig
+from nodewise.graph.splits import PARTS, Split
 from nodewise.learn.evaluate import Evaluation, evaluate
-from nodewise.learn.nigcn import DiffusionConfig
-from nodewise.splits import PARTS, Split
 
 # The paper's omega, rho, tau and epsilon, in the convention of its program; its learning rate, dropout and weight
 # decay. Width, patience and normalisation are the library's own.

@@ -12,10 +12,10 @@ import numpy as np
 import citation_graph
 import weak_features
 from citation_graph import COMMUNITIES, Plan
-from nodewise._typing import AnyArray, IntArray
-from nodewise.atomic import new_folder
-from nodewise.errors import StoreError
-from nodewise.parallel import map_chunks, thread_count
+from nodewise._util.atomic import new_folder
+from nodewise._util.errors import StoreError
+from nodewise._util.threads import map_chunks, thread_count
+from nodewise._util.types import AnyArray, IntArray
 from nodewise.store.manifest import DENSE, INDICES, INDPTR, LABELS, Manifest, StoredFile, read_manifest
 from nodewise.store.streaming import ArrayWriter
 from nodewise.store.writing import write_manifest

@@ -23,12 +23,12 @@ import torch
 
 import nodewise as nw
 from learning import NAMES, splits_of
-from nodewise.features import normalize
+from nodewise.graph.features import normalize
+from nodewise.graph.splits import Split
 from nodewise.learn.cost import UNLABELLED
 from nodewise.learn.fitting import Learned, TrainingData, known_shares, learn
 from nodewise.learn.search import judged, penalties_of
 from nodewise.learn.task import Task
-from nodewise.splits import Split
 
 REGIMES = ("20 per class", "5%", "50%")
 MANY_NUMBERS, MOST_NUMBERS = 1 << 26, 1 << 28  # in the rows of a variant: one split beyond the first, none beyond
@@ -55,7 +55,7 @@ def run(name: str, graph: nw.Graph, split: Split) -> dict[str, float]:
     parts = [split.train, pool, split.val, split.test]
     rows = model._rows(task, pool, [split.val, split.test], None)
     truth = [model._classes.encoded(graph.labels[part]) for part in parts]
-    width, config = graph.num_features, model._network
+    width, config = graph.num_features, model._network.suited(split.train.size)
     diffused = [part[:, :width] for part in rows]
     default = fitted(rows, width, truth, config)
     found = {"default": default.right}

@@ -8,7 +8,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 from feistel import scramble
-from nodewise._typing import AnyArray, FloatArray, IntArray
+from nodewise._util.types import AnyArray, FloatArray, IntArray
 
 BYTES = 4  # uniform bytes that are summed to a nearly normal number
 SPREAD = float(np.sqrt(BYTES * (256**2 - 1) / 12))

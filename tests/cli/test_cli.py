@@ -11,7 +11,8 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from nodewise import NIGCN, open_store, synthetic, write_store
+from nodewise import NIGCN, open_store, write_store
+from nodewise.graph import synthetic
 
 OWN = ["--epochs", "20", "--epsilon", "0.1"]
 QUICK = [*OWN, "--per-class", "5", "--val", "30", "--test", "50"]
@@ -266,12 +267,12 @@ def test_import_names_the_file_and_leaves_nothing_behind(run, tmp_path):
 
 
 def test_an_unexpected_error_is_one_line_and_exit_code_1(run, store, monkeypatch):
-    import nodewise.report
+    import nodewise.report.describe
 
     def fail(*_, **__):
         raise RuntimeError("the roof fell in")
 
-    monkeypatch.setattr(nodewise.report, "describe", fail)
+    monkeypatch.setattr(nodewise.report.describe, "describe", fail)
     code, _, err = run("info", store)
     assert code == 1
     assert "the roof fell in" in one_line(err)

@@ -7,7 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from nodewise import synthetic, write_store
+from nodewise import write_store
+from nodewise.graph import synthetic
 
 SPLITS = ["--splits", "2", "--per-class", "5", "--val", "30", "--test", "50", "--threads", "1"]
 ROW = {
@@ -90,12 +91,12 @@ def test_a_table_shows_every_letter_and_digit_however_narrow_the_terminal(capsys
 
 
 def test_an_interrupt_says_how_to_go_on(run, store, tmp_path, monkeypatch):
-    import nodewise.comparison.runner
+    import nodewise.lab.compare.runner
 
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(nodewise.comparison.runner, "run_worker", interrupt)
+    monkeypatch.setattr(nodewise.lab.compare.runner, "run_worker", interrupt)
     code, _, err = run("compare", store, "--methods", "sgc", *SPLITS, "-o", tmp_path / "out")
     assert code == 130
     assert "the same command goes on from there" in err

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from models import PLAIN
-from nodewise import NIGCN, open_store, synthetic, write_store
+from nodewise import NIGCN, open_store, write_store
+from nodewise.graph import synthetic
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,7 @@ def test_the_same_command_goes_on_and_another_is_refused(run, place, tmp_path):
     assert read(tmp_path / "out").num_rows == 300
     code, _, err = run(*command[:-1], 50)
     assert code == 2
-    assert "chunk (100 there, 50 here)" in err
+    assert "chunk is 100 there and 50 here" in err
     assert len(err.splitlines()) == 1
     assert run(*command[:-1], 50, "--overwrite")[0] == 0
     assert len(list((tmp_path / "out").glob("part-*"))) == 6
@@ -148,4 +149,4 @@ def test_a_terminal_sees_nodes_per_second_and_time_left(place, tmp_path):
     os.close(ours)
     assert process.wait() == 0
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
-    assert re.search(r"of 300 nodes +[\d,]+ nodes/s +\d:\d\d:\d\d +\d:\d\d:\d\d", text)  # time spent, and time left
+    assert re.search(r"of 300, [\d,]+/s +\d:\d\d:\d\d +\d:\d\d:\d\d", text)  # time spent, and time left

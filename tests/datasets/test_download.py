@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
+from nodewise._util.errors import StoreError
 from nodewise.datasets import download as module
 from nodewise.datasets.download import download, file_digest, recorded_sha256
-from nodewise.errors import StoreError
 
 CONTENT = bytes(range(256)) * 40
 SHA256 = hashlib.sha256(CONTENT).hexdigest()

@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
+from nodewise._util.errors import InputError, StoreError
 from nodewise.datasets import fetch
 from nodewise.datasets.registry import DataFile, Dataset
-from nodewise.errors import InputError, StoreError
 
 CONTENT = {"ind.toy.x": b"first", "ind.toy.y": b"second"}
 

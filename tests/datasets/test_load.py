@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny_layouts import Tiny, write_graphsaint, write_ogb_binary, write_ogb_csv, zipped
 
+from nodewise._util.errors import InputError, StoreError
 from nodewise.datasets import list_datasets, load, registry
 from nodewise.datasets.registry import DataFile, Dataset
-from nodewise.errors import InputError, StoreError
 from nodewise.graph import Graph
 from nodewise.store import write_store
+from tiny_layouts import Tiny, write_graphsaint, write_ogb_binary, write_ogb_csv, zipped
 
 
 @pytest.fixture

@@ -6,9 +6,10 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodewise import Graph, InputError, diffuse, ghd, synthetic
+from nodewise import Graph, InputError, diffuse, ghd
 from nodewise.diffusion import aggregate, exact
 from nodewise.diffusion.walks import first_k_neighbours, number_of_walks
+from nodewise.graph import synthetic
 from oracles import dense_weights, graphs
 
 ENGINES = ("exact", "walks", "stratified")

@@ -6,9 +6,10 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodewise import InputError, diffuse, ghd, synthetic
+from nodewise import InputError, diffuse, ghd
 from nodewise.diffusion import exact
 from nodewise.diffusion.ghd import last_hop
+from nodewise.graph import synthetic
 from oracles import dense_weights, graphs
 
 ENGINES = ("exact", "walks", "stratified")

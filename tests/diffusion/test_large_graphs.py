@@ -8,11 +8,13 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodewise import Graph, InputError, diffuse, pagecache, synthetic
+from nodewise import Graph, InputError, diffuse
+from nodewise._util import pagecache
 from nodewise.diffusion import aggregate, exact, plan
 from nodewise.diffusion.kernels import hops as hop_kernels
 from nodewise.diffusion.walks import Weights
-from nodewise.features import Quantized, row_scales
+from nodewise.graph import synthetic
+from nodewise.graph.features import Quantized, row_scales
 from oracles import graphs
 
 

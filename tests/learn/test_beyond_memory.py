@@ -6,9 +6,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodewise import NIGCN, StoreError, checks, synthetic
-from nodewise.checks import present_labels
+from nodewise import NIGCN, StoreError
 from nodewise.diffusion import exact
+from nodewise.graph import checks, synthetic
+from nodewise.graph.checks import present_labels
 from nodewise.learn import rows, trainer
 from nodewise.learn.heads import Heads
 from nodewise.learn.rows import DiffusedRows

@@ -7,7 +7,8 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score, learning_curve
 
-from nodewise import NIGCN, BoundClassifier, InputError, synthetic
+from nodewise import NIGCN, BoundClassifier, InputError
+from nodewise.graph import synthetic
 
 FAST = NIGCN(omega=1.0, rho=0.3, feature_norm="none", epochs=20, epsilon=0.05, teach=False, layers=1)
 

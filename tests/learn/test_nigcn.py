@@ -11,11 +11,13 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import f1_score
 
-from nodewise import NIGCN, DiffusionConfig, Graph, InputError, NodewiseWarning, StoreError, load, presets, synthetic
-from nodewise.features import normalize, row_scales
+from nodewise import NIGCN, DiffusionConfig, Graph, InputError, NodewiseWarning, StoreError, load, presets
+from nodewise.formats.split_file import read_split_file
+from nodewise.graph import synthetic
+from nodewise.graph.features import normalize, row_scales
+from nodewise.graph.splits import random_splits
 from nodewise.learn.evaluate import evaluate
 from nodewise.learn.metrics import micro_f1
-from nodewise.splits import random_splits, read_split_file
 
 TRAIN, VAL, TEST = np.arange(60), np.arange(60, 160), np.arange(160, 600)
 FAST = {"epochs": 200, "patience": 30, "epsilon": 0.05}

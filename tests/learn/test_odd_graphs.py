@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nodewise import NIGCN, Graph, NodewiseWarning, load, synthetic, write_store
+from nodewise import NIGCN, Graph, NodewiseWarning, load, write_store
+from nodewise.graph import synthetic
+from nodewise.graph.splits import held_out_splits
 from nodewise.learn.task import RANDOM_COLUMNS, featured, random_vectors
-from nodewise.splits import held_out_splits
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +139,7 @@ def test_held_out_parts_are_disjoint_and_cover_all_labels(seed):
 
 
 def test_no_more_are_held_out_than_a_score_needs(monkeypatch):
-    monkeypatch.setattr("nodewise.splits.MOST_HELD_OUT", 10)
+    monkeypatch.setattr("nodewise.graph.splits.MOST_HELD_OUT", 10)
     split = held_out_splits(np.zeros(200, int), 1)[0]
     assert [part.size for part in split] == [180, 10, 10]
 

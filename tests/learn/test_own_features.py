@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from nodewise import NIGCN, Graph, synthetic
+from nodewise import NIGCN, Graph
 from nodewise.diffusion import exact
-from nodewise.features import normalize
+from nodewise.graph import synthetic
+from nodewise.graph.features import normalize
 from nodewise.learn import ensemble, fitting
 from nodewise.learn.ensemble import Ensemble, Member
 from nodewise.learn.heads import Heads

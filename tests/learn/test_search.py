@@ -5,8 +5,9 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from nodewise import NIGCN, diffuse, ghd, synthetic
-from nodewise.diffusion.diffuse import Params
+from nodewise import NIGCN, diffuse, ghd
+from nodewise.diffusion.params import DiffusionParams
+from nodewise.graph import synthetic
 from nodewise.learn import search as module
 from nodewise.learn.calibrate import best_scale
 from nodewise.learn.ridge import answer, solve
@@ -42,7 +43,7 @@ def test_losses_are_those_of_ridges_solved_one_by_one(graph):
 
 
 def test_the_search_finds_a_reach_that_a_far_worse_one_does_not_have(graph):
-    params = Params(tau=1.0, length=12, epsilon=0.05)
+    params = DiffusionParams(tau=1.0, length=12, epsilon=0.05)
     found = search(sample(graph, np.arange(60)), sample(graph, np.arange(60, 260)), 3, params, "l2", Space())
     alone = Space(curves=[module.ALONE])
     without = search(sample(graph, np.arange(60)), sample(graph, np.arange(60, 260)), 3, params, "l2", alone)
@@ -51,7 +52,7 @@ def test_the_search_finds_a_reach_that_a_far_worse_one_does_not_have(graph):
 
 
 def test_without_validation_nodes_it_judges_by_nodes_left_out(graph):
-    params = Params(tau=1.0, length=12, epsilon=0.05)
+    params = DiffusionParams(tau=1.0, length=12, epsilon=0.05)
     found = search(sample(graph, np.arange(90)), None, 3, params, "l2", Space())
     assert found.guide == "training nodes, each left out in turn"
     assert found.omega > 0.3

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from nodewise import NIGCN, synthetic
+from nodewise import NIGCN
+from nodewise.graph import synthetic
 from nodewise.learn import ridge
 from nodewise.learn.teach import ROUNDS, SURE, WEIGHT, brought_to, class_targets, shares_of, teach
 

@@ -93,7 +93,7 @@ def test_a_large_store_is_verified_only_when_asked(full, monkeypatch):
 @pytest.mark.parametrize("name", ["indptr.npy", "features.npy", "names.parquet", "splits/train.npy"])
 def test_a_missing_file_is_named(full, name):
     (full / name).unlink()
-    with pytest.raises(StoreError, match=rf"{name}: No such file or directory, and the manifest lists it"):
+    with pytest.raises(StoreError, match=rf"{name}: no such file or folder; the store is damaged"):
         open_store(full, verify=False)
 
 

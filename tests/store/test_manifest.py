@@ -37,7 +37,7 @@ def test_a_manifest_that_is_no_json_object_is_an_error_of_the_store(full, text):
 
 def test_a_manifest_that_is_no_text_is_an_error_of_the_store(full):
     (full / "manifest.json").write_bytes(b"\xff\xfe{}")
-    with pytest.raises(StoreError, match=r"manifest\.json: is not JSON"):
+    with pytest.raises(StoreError, match=r"manifest\.json: is cut off or not JSON"):
         open_store(full)
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from written import SLOW_DISK, everything, full_graph, rewrite_manifest, sparse_graph
 
 from nodewise import Graph, InputError, StoreError
-from nodewise.features import Quantized
+from nodewise.graph.features import Quantized
 from nodewise.store import Names, open_store, read_manifest, verify_store, write_store
 from nodewise.store import blocks as block_files
 
@@ -193,7 +193,7 @@ def test_names_are_not_read_before_they_are_asked_for(full):
     graph = open_store(full, verify=False)
     (full / "names.parquet").unlink()
     assert len(graph.node_names) == 30
-    with pytest.raises(StoreError, match=r"names\.parquet: No such file"):
+    with pytest.raises(StoreError, match=r"names\.parquet: no such file"):
         graph.node_names[0]
 
 

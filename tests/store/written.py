@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck, settings
 
 from nodewise import Graph
-from nodewise.features import Quantized
+from nodewise.graph.features import Quantized
 
 SLOW_DISK = settings(
     deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 
 import typer
 
+from nodewise._util.errors import NodewiseError
 from nodewise.cli import compare, datasets, embed, import_, info, predict, reproduce, train, tune, verify
 from nodewise.cli.console import complain, listen
-from nodewise.errors import NodewiseError
+from nodewise.cli.options import with_quiet
 
 app = typer.Typer(
     help="Label the nodes of very large graphs from few known labels.",
@@ -18,16 +20,20 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-app.command("train")(train.train)
-app.command("tune")(tune.tune)
-app.command("compare")(compare.compare)
-app.command("reproduce")(reproduce.reproduce)
-app.command("predict")(predict.predict)
-app.command("embed")(embed.embed)
-app.command("import")(import_.import_)
-app.command("info")(info.info)
-app.command("datasets")(datasets.datasets)
-app.command("verify")(verify.verify)
+COMMANDS: dict[str, Callable[..., None]] = {
+    "train": train.train,
+    "tune": tune.tune,
+    "compare": compare.compare,
+    "reproduce": reproduce.reproduce,
+    "predict": predict.predict,
+    "embed": embed.embed,
+    "import": import_.import_,
+    "info": info.info,
+    "datasets": datasets.datasets,
+    "verify": verify.verify,
+}
+for _name, _command in COMMANDS.items():
+    app.command(_name)(with_quiet(_command))
 
 
 def _show_version(value: bool) -> None:

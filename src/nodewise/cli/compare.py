@@ -26,7 +26,7 @@ from nodewise.cli.splitting import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nodewise.comparison import Comparison, MethodRow, Step
+    from nodewise.lab.compare import Comparison, MethodRow, Step
 
 
 def compare(
@@ -55,8 +55,8 @@ def compare(
     A method that fails, needs more memory than there is, or exceeds the budget is a row that says so. The same
     command goes on where an interrupted one stopped.
     """
-    from nodewise import baselines
-    from nodewise.comparison import compare
+    from nodewise.lab import rivals as baselines
+    from nodewise.lab.compare import compare
 
     check_split_options(splits, split_file, split, per_class=per_class, val=val, test=test)
     names = baselines.METHODS if methods.strip().lower() == "all" else _listed(methods)
@@ -81,7 +81,7 @@ def compare(
 
 
 def _listed(methods: str) -> tuple[str, ...]:
-    from nodewise.baselines import method_name
+    from nodewise.lab.rivals import method_name
 
     return tuple({method_name(name.strip()) for name in methods.split(",")})
 
@@ -109,6 +109,6 @@ def _outcome(row: MethodRow) -> str:
 
 
 def _show(made: Comparison) -> None:
-    from nodewise.comparison.table import COLUMNS, NUMBERS, cells
+    from nodewise.lab.compare.table import COLUMNS, NUMBERS, cells
 
     print_table(COLUMNS, [cells(row) for row in made.rows], right=NUMBERS)

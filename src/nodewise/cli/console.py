@@ -6,11 +6,23 @@ import json
 import logging
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from nodewise.errors import NodewiseWarning
+from nodewise._util.errors import NodewiseWarning
+from nodewise._util.progress import Progress, silent
+
+RATE_SECONDS = 600.0  # over which a rate is taken: a piece of work can take a minute
+COUNTED = 200  # things of which a bar shows the number
+
+_quiet = False
+
+
+def be_quiet(quiet: bool) -> None:
+    """Say nothing on stderr but warnings and errors."""
+    global _quiet  # noqa: PLW0603
+    _quiet = quiet
 
 
 def complain(message: str) -> None:
@@ -20,7 +32,8 @@ def complain(message: str) -> None:
 
 def say(message: str) -> None:
     """A message for the person at the terminal, or in the log."""
-    sys.stderr.write(f"{message}\n")
+    if not _quiet:
+        sys.stderr.write(f"{message}\n")
 
 
 def listen() -> None:
@@ -28,7 +41,10 @@ def listen() -> None:
 
     class Lines(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            say(f"nodewise: {record.getMessage()}")
+            if record.levelno > logging.INFO:
+                complain(record.getMessage())
+            else:
+                say(f"nodewise: {record.getMessage()}")
 
     logger = logging.getLogger("nodewise")
     if not logger.handlers:
@@ -67,45 +83,54 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Se
 
 
 @contextmanager
-def stages(lines: bool = False) -> Iterator[Callable[[str, float, float | None], None]]:
-    """Progress bars on stderr where that is a terminal, one per stage, each with the time left.
+def stages(lines: bool = False) -> Iterator[Progress]:
+    """Progress bars on stderr where that is a terminal, one per stage, each with its rate and the time left.
 
-    Elsewhere nothing or, with ``lines``, a line when a stage begins. Yields a function of what is going on, how much of
-    it is done, and of how much, or None where nobody knows.
+    Elsewhere nothing or, with ``lines``, a line when a stage begins. Yields the function to call.
     """
+    if _quiet:
+        yield silent
+        return
     if not sys.stderr.isatty():
         begun: set[str] = set()
 
-        def tell(what: str, done: float, total: float | None) -> None:
-            if lines and what not in begun:
-                begun.add(what)
-                say(f"{what} …")
+        def tell(stage: str, done: float, total: float | None) -> None:
+            if lines and stage not in begun:
+                begun.add(stage)
+                say(f"{stage} …")
 
         yield tell
         return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+    with _bars() as bars:
         tasks: dict[str, Any] = {}
 
-        def show(what: str, done: float, total: float | None) -> None:
-            if what not in tasks:
-                tasks[what] = bars.add_task(what, total=total)
-            bars.update(tasks[what], completed=done, total=total)
+        def show(stage: str, done: float, total: float | None) -> None:
+            if stage not in tasks:
+                tasks[stage] = bars.add_task(stage, total=total)
+            bars.update(tasks[stage], completed=done, total=total)
 
         yield show
+
+
+def _bars() -> Any:
+    from rich import progress
+    from rich.console import Console
+    from rich.text import Text
+
+    class Amount(progress.ProgressColumn):
+        """A share of small amounts; of large ones, how many, and how many per second."""
+
+        def render(self, task: progress.Task) -> Text:
+            if not task.total:
+                return Text()
+            if task.total < COUNTED:
+                return Text(f"{task.percentage:.0f}%")
+            rate = "" if not task.speed else f", {task.speed:,.0f}/s"
+            return Text(f"{task.completed:,.0f} of {task.total:,.0f}{rate}")
+
+    columns = (
+        progress.TextColumn("{task.description}"), progress.BarColumn(), Amount(), progress.TimeElapsedColumn(),
+        progress.TimeRemainingColumn(),
+    )  # fmt: skip
+    console = Console(stderr=True)
+    return progress.Progress(*columns, console=console, transient=True, speed_estimate_period=RATE_SECONDS)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
+import textwrap
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from nodewise.cli.console import print_json, print_table
+import typer
+
+from nodewise.cli.console import print_json
 from nodewise.cli.options import DataDir, Json
 
 if TYPE_CHECKING:
     from nodewise.datasets.registry import DatasetRow
+
+WIDEST = 100  # columns
 
 
 def datasets(data_dir: DataDir = None, json: Json = False) -> None:
@@ -20,26 +26,22 @@ def datasets(data_dir: DataDir = None, json: Json = False) -> None:
     if json:
         print_json([asdict(row) for row in rows])
         return
-    columns = ("name", "nodes", "edges", "features", "classes", "in paper", "here", "origin")
-    table = [
-        (
-            row.name,
-            f"{row.nodes:,}",
-            f"{row.edges:,}",
-            f"{row.features:,}",
-            f"{row.classes}",
-            "yes" if row.in_paper else "",
-            row.where or _download(row),
-            row.origin,
-        )
-        for row in rows
-    ]
-    print_table(columns, table, right=("nodes", "edges", "features", "classes"))
+    width = min(WIDEST, shutil.get_terminal_size().columns)
+    for row in rows:
+        for text, indent in zip(_lines(row), ("", "    ", "    "), strict=True):
+            typer.echo(textwrap.fill(text, width, initial_indent=indent, subsequent_indent="    "))
+
+
+def _lines(row: DatasetRow) -> tuple[str, str, str]:
+    features = f"{row.features:,} features" if row.features else "no features"
+    size = f"{row.nodes:,} nodes, {row.edges:,} edges, {features}, {row.classes} classes"
+    return f"{row.name}{' (in the paper)' * row.in_paper}: {row.origin}", size, row.where or _download(row)
 
 
 def _download(row: DatasetRow) -> str:
-    from nodewise.memory import show_bytes
+    from nodewise._util.memory import show_bytes
 
     if not row.downloadable:
-        return "no"
-    return f"can be downloaded ({show_bytes(row.download_bytes)})" if row.download_bytes else "can be downloaded"
+        return "not here; no download is known"
+    size = f" ({show_bytes(row.download_bytes)})" if row.download_bytes else ""
+    return f"not here; can be downloaded{size}"

@@ -53,9 +53,9 @@ def import_(
 
     Edges are taken as undirected. Names of nodes and labels come back in the predictions.
     """
-    from nodewise.errors import NodewiseError
-    from nodewise.ingest import import_store
-    from nodewise.ingest.work import is_begun
+    from nodewise._util.errors import NodewiseError
+    from nodewise.importing import import_store
+    from nodewise.importing.work import is_begun
     from nodewise.store import open_store
 
     try:

@@ -28,7 +28,7 @@ def info(
 ) -> None:
     """Describe SOURCE: counts, degrees, components, labels, lengths, the plan, and what training should take."""
     from nodewise.learn.presets import presets
-    from nodewise.report import describe
+    from nodewise.report.describe import describe
 
     graph = load_source(source, data_dir)
     known = presets.get(source.lower(), {})
@@ -69,8 +69,8 @@ def _lines(report: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _train_seconds(graph: Graph) -> dict[str, float] | None:
     """What ``nodewise train`` should take where it holds out two fifths of the labels."""
+    from nodewise.graph.splits import held_out_splits
     from nodewise.learn.nigcn import NIGCN
-    from nodewise.splits import held_out_splits
 
     if graph.labels is None:
         return None

@@ -4,48 +4,24 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Annotated, Any
+from dataclasses import Field, fields, replace
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
-DIFFUSION, ENSEMBLE = "Diffusion", "Ensemble"
-NUMBERS = {
-    "layers": int,
-    "omega": float,
-    "rho": float,
-    "tau": float,
-    "epsilon": float,
-    "weight_decay": float,
-}  # or auto
-PAPER = ("convention", "mass", "length", "first_k")  # fields of the diffusion config
+from nodewise._util.errors import InputError
+from nodewise.diffusion.params import DiffusionConfig
+from nodewise.learn.params import AUTO, NIGCNParams
 
-_TEXTS: dict[str, tuple[str, Any, str]] = {
-    "omega": (DIFFUSION, str, "Heat: where the weight of hops peaks. (default: auto)"),
-    "rho": (DIFFUSION, str, "How fast far hops lose weight; 1 is the heat kernel, 0 PageRank. (default: auto)"),
-    "tau": (DIFFUSION, str, "How deep to go; each node's own depth grows with it. (default: auto)"),
-    "epsilon": (DIFFUSION, str, "Smallest weight that must be found; less costs more. (default: auto)"),
-    "engine": (DIFFUSION, str, "auto, exact, walks or stratified. (default: auto)"),
-    "max_hops": (DIFFUSION, int, "Most hops that any node goes."),
-    "feature_norm": (DIFFUSION, str, "Scale features first: none, l1 or l2. (default: auto)"),
-    "row_norm": (DIFFUSION, str, "Scale diffused rows: none, l1 or l2. (default: l2)"),
-    "convention": (DIFFUSION, str, "Lengths as in the paper or in its program (reference). (default: paper)"),
-    "mass": (DIFFUSION, str, "theta, walks or reference. (default: theta)"),
-    "length": (DIFFUSION, int, "One depth for all nodes instead of tau's."),
-    "first_k": (DIFFUSION, bool, "Stop at 1/epsilon^2 neighbours, or do not."),
-    "hidden": (ENSEMBLE, int, "Width of hidden layers. (default: 64)"),
-    "layers": (ENSEMBLE, str, "Number of linear layers. (default: auto)"),
-    "weight_decay": (ENSEMBLE, str, "Weight decay. (default: auto)"),
-    "bias": (ENSEMBLE, bool, "Whether layers have a bias. (default: yes)"),
-    "dropout": (ENSEMBLE, float, "Dropout before each layer. (default: 0.5)"),
-    "lr": (ENSEMBLE, float, "Learning rate. (default: 0.03)"),
-    "epochs": (ENSEMBLE, int, "Most epochs. (default: 300)"),
-    "patience": (ENSEMBLE, int, "Epochs without a better validation score before stopping. (default: 16)"),
-    "members": (ENSEMBLE, int, "Networks of each kind. (default: 1)"),
-    "teach": (ENSEMBLE, bool, "Let unlabelled nodes teach. (default: yes, if validation nodes say so)"),
-    "class_weight": (ENSEMBLE, str, "balanced: rare classes count as much as common ones."),
-    "device": (ENSEMBLE, str, "cpu, cuda or auto. (default: auto)"),
-    "time_budget": (ENSEMBLE, float, "Seconds that training should take: search and teaching get less."),
+_PAPER = tuple(field.name for field in fields(DiffusionConfig) if "help" in field.metadata)
+_FIELDS: dict[str, Field[Any]] = {
+    field.name: field
+    for config in (NIGCNParams, DiffusionConfig)
+    for field in fields(config)
+    if "help" in field.metadata
 }
+_TYPES = {**get_type_hints(NIGCNParams), **get_type_hints(DiffusionConfig)}
+_NETWORK = [*_FIELDS][[*_FIELDS].index("hidden") : -len(_PAPER)]  # the rest is about the diffusion
 
 
 def with_model_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -53,12 +29,12 @@ def with_model_options(command: Callable[..., None]) -> Callable[..., None]:
     signature = inspect.signature(command, eval_str=True)
     own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
     generated = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_annotation(name))
-        for name in _TEXTS
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_annotation(field))
+        for name, field in _FIELDS.items()
     ]
 
     def run(**options: Any) -> None:
-        values = {name: options.pop(name) for name in _TEXTS}
+        values = {name: options.pop(name) for name in _FIELDS}
         command(**options, **{name: _value(name, value) for name, value in values.items() if value is not None})
 
     run.__signature__ = signature.replace(parameters=[*own, *generated])  # type: ignore[attr-defined]
@@ -67,20 +43,32 @@ def with_model_options(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _annotation(name: str) -> Any:
-    panel, kind, text = _TEXTS[name]
-    flag = name.replace("_", "-")
+def _annotation(field: Field[Any]) -> Any:
+    flag, kind = field.name.replace("_", "-"), _number(field.name)
+    if _may_be_auto(field.name) or kind is None:  # a word, or a number that may be "auto"
+        kind = str
     names = [f"--{flag}/--no-{flag}"] if kind is bool else []
+    default = ("no", "yes")[bool(field.default)] if kind is bool else field.default
+    text = field.metadata["help"] + ("" if default is None else f" (default: {default})")
+    panel = "Ensemble" if field.name in _NETWORK else "Diffusion"
     return Annotated[kind | None, typer.Option(*names, help=text, rich_help_panel=panel, show_default=False)]
+
+
+def _number(name: str) -> type | None:
+    """Which of int, float and bool a parameter is, if any."""
+    kinds = get_args(_TYPES[name]) or (_TYPES[name],)
+    return next((kind for kind in (bool, int, float) if kind in kinds), None)
+
+
+def _may_be_auto(name: str) -> bool:
+    return str in get_args(_TYPES[name])
 
 
 def _value(name: str, given: Any) -> Any:
     """An option that may be a number or ``auto``, as the estimator takes it."""
-    from nodewise.errors import InputError
-
-    if name not in NUMBERS or given == "auto":
+    kind = _number(name)
+    if kind is None or not _may_be_auto(name) or given == AUTO:
         return given
-    kind = NUMBERS[name]
     try:
         return kind(given)
     except ValueError:
@@ -91,10 +79,7 @@ def _value(name: str, given: Any) -> Any:
 
 def model_params(preset: str | None, params: dict[str, Any]) -> dict[str, Any]:
     """Parameters of :class:`nodewise.NIGCN`: those of a preset, changed by those that options set."""
-    from dataclasses import replace
-
-    from nodewise.errors import InputError
-    from nodewise.learn.nigcn import NIGCN, DiffusionConfig
+    from nodewise.learn.nigcn import NIGCN
     from nodewise.learn.presets import find_preset
 
     base = {} if preset is None else find_preset(preset)
@@ -104,6 +89,6 @@ def model_params(preset: str | None, params: dict[str, Any]) -> dict[str, Any]:
         NIGCN(**base).check_params()
     except InputError as error:
         raise InputError(f"--preset {preset}: {error}") from error
-    paper = {name: params[name] for name in PAPER if name in params}
-    rest = {name: value for name, value in params.items() if name not in PAPER}
+    paper = {name: params[name] for name in _PAPER if name in params}
+    rest = {name: value for name, value in params.items() if name not in _PAPER}
     return {**base, **rest, "diffusion": replace(base.get("diffusion", DiffusionConfig()), **paper)}

@@ -43,8 +43,8 @@ def reproduce(
     its pictures; index.html and report.md show all that the folder holds. Called
     again, the command goes on with what is missing.
     """
-    from nodewise.experiments import Context
-    from nodewise.experiments import reproduce as run
+    from nodewise.lab.paper import Context
+    from nodewise.lab.paper import reproduce as run
 
     context = Context(output, quick, splits, splits_dir, budget, seed, threads, data_dir, say)
     for record in run(experiments, context):

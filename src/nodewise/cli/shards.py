@@ -1,24 +1,19 @@
-"""What ``predict`` and ``embed`` share: their options, a bar with nodes per second, and the last line."""
+"""What ``predict`` and ``embed`` share: their options, and the last line."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from nodewise.cli.console import say
+from nodewise.cli.console import say, stages
 from nodewise.cli.options import given
 
 if TYPE_CHECKING:
-    from nodewise.engines.folder import Summary
-    from nodewise.engines.runner import Progress
+    from nodewise.batch.folder import Summary
 
 _CLUSTER = "Cluster"
-PERIOD = 600.0  # seconds over which a rate is taken: a chunk can take a minute
 
 Model = Annotated[Path, typer.Argument(help="A folder written by 'nodewise train'.", show_default=False)]
 Nodes = Annotated[str, typer.Option(help="'all', or a file with one node per line: ids, or names if there are names.")]
@@ -47,11 +42,11 @@ def make_shards(
     kind: Literal["predict", "embed"], model: Path, source: str, output: Path, memory: str | None, **options: Any
 ) -> None:
     """Run, show how it goes, and say what came of it."""
-    from nodewise.engines import run
-    from nodewise.memory import parse_bytes
+    from nodewise._util.memory import parse_bytes
+    from nodewise.batch import run
 
     amount = None if memory is None else parse_bytes(memory)
-    with bars(kind) as progress:
+    with stages() as progress:
         done = run(kind, model, source, output, memory=amount, progress=progress, **given(**options))
     rate = f", {done.made / done.seconds:,.0f} nodes/s" if done.made and done.seconds else ""
     extra = _about_labels(done, options)
@@ -65,44 +60,3 @@ def _about_labels(done: Summary, options: dict[str, Any]) -> str:
     if options.get("min_confidence") is not None:
         return f" ({done.unlabelled:,} without a label)"
     return ""
-
-
-@contextmanager
-def bars(what: str) -> Iterator[Progress]:
-    """A bar on stderr for each thing that is counted, where that is a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda *_: None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        ProgressColumn,
-        Task,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-    from rich.text import Text
-
-    class Rate(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            return Text("" if not task.speed else f"{task.speed:,.0f} {task.fields['unit']}/s")
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f} {task.fields[unit]}"),
-        Rate(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    tasks: dict[str, Any] = {}
-    with Progress(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=PERIOD) as bar:
-
-        def show(unit: str, done: int, total: int) -> None:
-            if unit not in tasks:
-                tasks[unit] = bar.add_task(what, total=total, completed=done, unit=unit)
-            bar.update(tasks[unit], completed=done)
-
-        yield show

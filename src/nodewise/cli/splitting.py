@@ -11,7 +11,7 @@ from nodewise.cli.options import given
 
 if TYPE_CHECKING:
     from nodewise.graph import Graph
-    from nodewise.splits import Split
+    from nodewise.graph.splits import Split
 
 
 def _option(text: str, *names: str) -> Any:
@@ -64,9 +64,10 @@ def choose_splits(
     Without any: the official split where there is one; of a named data set without one, 20 nodes per class, 500 and
     1,000; of a user's own graph, a fifth of each class to validate and a fifth to test.
     """
+    from nodewise._util.errors import InputError
     from nodewise.datasets import registry
-    from nodewise.errors import InputError
-    from nodewise.splits import PARTS, held_out_splits, official_split, random_splits, read_split_file
+    from nodewise.formats.split_file import read_split_file
+    from nodewise.graph.splits import PARTS, held_out_splits, official_split, random_splits
 
     own = registry.lookup(source) is None
     if split_file is not None:

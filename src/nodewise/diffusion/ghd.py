@@ -7,9 +7,9 @@ import math
 import numpy as np
 from scipy.special import gammaln
 
-from nodewise._typing import AnyArray, DoubleArray
-from nodewise.checks import check_number
-from nodewise.errors import InputError
+from nodewise._util.errors import InputError
+from nodewise._util.types import AnyArray, DoubleArray
+from nodewise.graph.checks import check_number
 
 NEGLIGIBLE = 1e-12  # a hop with less than this share of the total weight changes no float32 result
 MOST_HOPS = 1_000_000

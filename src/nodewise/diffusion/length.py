@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
-from nodewise._typing import AnyArray, IntArray
-from nodewise.checks import check_number, checked_nodes
+from nodewise._util.errors import InputError
+from nodewise._util.types import AnyArray, IntArray
 from nodewise.diffusion.ghd import MOST_HOPS
-from nodewise.errors import InputError
+from nodewise.diffusion.params import Convention
 from nodewise.graph import Graph
+from nodewise.graph.checks import check_number, checked_nodes
 
-Convention = Literal["paper", "reference"]
 DENSE_UP_TO = 64  # below this many nodes a dense eigenvalue solver is faster, and ARPACK may refuse
 
 
@@ -66,6 +66,11 @@ def tau_distance(graph: Graph, nodes: AnyArray, tau: float) -> IntArray:
 
     After that many steps every entry of ``P^l[u, :]`` is within ``tau`` of the stationary state, relatively. The
     eigenvalues take a few hundred passes over the adjacency: this is for study, not for large graphs.
+
+    >>> import numpy as np
+    >>> path = Graph.from_edges(np.array([[0, 1, 2], [1, 2, 3]]))
+    >>> tau_distance(path, np.arange(4), tau=0.1)
+    array([13, 12, 12, 13])
     """
     nodes = checked_nodes(nodes, graph.num_nodes, "nodes")
     check_tau(tau)

@@ -16,15 +16,15 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from nodewise._typing import AnyArray, Features, IntArray
+from nodewise._util.memory import available_memory
+from nodewise._util.pagecache import PAGE, preload, resident_share
+from nodewise._util.types import AnyArray, Features, IntArray
 from nodewise.diffusion import exact
+from nodewise.diffusion.params import Engine
 from nodewise.diffusion.walks import Sampling, stratify, walk
-from nodewise.features import Quantized
 from nodewise.graph import Graph
-from nodewise.memory import available_memory
-from nodewise.pagecache import PAGE, preload, resident_share
+from nodewise.graph.features import Quantized
 
-Engine = Literal["auto", "exact", "walks", "stratified"]
 ENTRY_BYTES = 32  # a neighbour's weight as it is found, joined with others and put in order
 PILOT = 4  # targets whose sampling is counted before deciding
 

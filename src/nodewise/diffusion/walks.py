@@ -6,19 +6,19 @@ import itertools
 import math
 import threading
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 
-from nodewise._typing import AnyArray, DoubleArray, IntArray
-from nodewise.checks import check_number
+from nodewise._util.errors import InputError
+from nodewise._util.threads import map_chunks
+from nodewise._util.types import AnyArray, DoubleArray, IntArray
 from nodewise.diffusion.kernels import walking as kernels
-from nodewise.errors import InputError
+from nodewise.diffusion.params import Mass
 from nodewise.graph import Graph
-from nodewise.parallel import map_chunks
+from nodewise.graph.checks import check_number
 
-Mass = Literal["theta", "walks", "reference"]
-MASSES = ("theta", "walks", "reference")
+MASSES = get_args(Mass)
 MOST_WALKS = 2**31 - 1  # walkers are counted in 32 bits
 CHUNK = 16  # targets a thread takes at a time
 

@@ -7,14 +7,14 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
-from nodewise._typing import AnyArray, FloatArray, IntArray
-from nodewise.checks import UNKNOWN, checked_nodes
-from nodewise.errors import InputError
+from nodewise._util.errors import InputError
+from nodewise._util.types import AnyArray, FloatArray, IntArray
 from nodewise.graph import Graph
+from nodewise.graph.checks import UNKNOWN, checked_nodes
+from nodewise.graph.splits import held_out_splits
 from nodewise.learn.estimator import NodeClassifier
 from nodewise.learn.nigcn import NIGCN
 from nodewise.learn.task import check_graph
-from nodewise.splits import held_out_splits
 
 
 class BoundClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

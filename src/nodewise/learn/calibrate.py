@@ -11,8 +11,8 @@ import math
 import numpy as np
 import torch
 
-from nodewise._typing import AnyArray, BoolArray, FloatArray
-from nodewise.errors import InputError
+from nodewise._util.errors import InputError
+from nodewise._util.types import AnyArray, BoolArray, FloatArray
 
 NEWTON_STEPS = 20
 LEAST_SCALE, MOST_SCALE = 1e-3, 1e3

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from nodewise._typing import IntArray
-from nodewise.diffusion.diffuse import Params, plan_diffusion
-from nodewise.errors import warn
+from nodewise._util.errors import warn
+from nodewise._util.types import IntArray
+from nodewise.diffusion.diffuse import plan_diffusion
+from nodewise.diffusion.params import DiffusionParams
 from nodewise.graph import Graph
 from nodewise.learn.fitting import RIDGE_ROWS, RIDGE_SYSTEM, STEP_ROWS, WIDEST
 from nodewise.learn.search import COLUMNS, DEEPEST, JUDGES, ROWS, ROWS_OF_NARROW
@@ -67,7 +68,7 @@ class Fit:
 
 
 def expected_seconds(
-    graph: Graph, nodes: IntArray, fit: Fit, params: Params, effort: Effort, threads: int
+    graph: Graph, nodes: IntArray, fit: Fit, params: DiffusionParams, effort: Effort, threads: int
 ) -> dict[str, float]:
     """Seconds by stage. ``nodes``: those that rows are made for, or as many others; ``params``: of the diffusion."""
     asked = nodes[: fit.train + fit.val + fit.asked + effort.unlabelled]
@@ -99,12 +100,12 @@ def expected_seconds(
     }
 
 
-def _diffusion_seconds(graph: Graph, nodes: IntArray, params: Params) -> float:
+def _diffusion_seconds(graph: Graph, nodes: IntArray, params: DiffusionParams) -> float:
     plan = plan_diffusion(graph, nodes, **{**vars(params), "engine": "auto"}).plan
     return plan.seconds.get(params.engine, min(plan.seconds.values()))
 
 
-def affordable(graph: Graph, nodes: IntArray, fit: Fit, params: Params, threads: int, budget: float) -> Effort:
+def affordable(graph: Graph, nodes: IntArray, fit: Fit, params: DiffusionParams, threads: int, budget: float) -> Effort:
     """The most effort that is expected to keep to ``budget`` seconds. The final training is never cut."""
     total = 0.0
     for effort in EFFORTS:

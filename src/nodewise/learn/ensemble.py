@@ -54,6 +54,12 @@ ROSTER = (
     Member(1, True, 0.0003, own=True),
     *(Member(1, False, decay) for decay in (0.003, 0.03)),
 )
+# Many labels need no teacher, and little to keep networks from learning them by heart.
+ROSTER_OF_MANY = (
+    *(Member(2, False, decay, own) for decay in (0.00005, 0.0005) for own in (False, True)),
+    Member(1, False, 0.0003, own=True),
+    *(Member(1, False, decay) for decay in (0.003, 0.03)),
+)
 
 
 class Ensemble(nn.Module):

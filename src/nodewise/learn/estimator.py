@@ -10,10 +10,10 @@ import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
-from nodewise._typing import AnyArray, FloatArray, IntArray
-from nodewise.checks import checked_nodes
-from nodewise.errors import InputError, StoreError
+from nodewise._util.errors import InputError, StoreError
+from nodewise._util.types import AnyArray, FloatArray, IntArray
 from nodewise.graph import Graph
+from nodewise.graph.checks import checked_nodes
 from nodewise.learn import saved
 from nodewise.learn.metrics import micro_f1
 from nodewise.learn.task import Classes, Task, check_features, check_graph, known_labels, nodes_or_all

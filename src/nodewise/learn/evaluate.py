@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from nodewise._typing import AnyArray, FloatArray, IntArray
+from nodewise._util.errors import InputError
+from nodewise._util.types import AnyArray, FloatArray, IntArray
 from nodewise._version import __version__
-from nodewise.errors import InputError
 from nodewise.graph import Graph
+from nodewise.graph.splits import Split
 from nodewise.learn.calibrate import calibration_error
 from nodewise.learn.estimator import NodeClassifier
 from nodewise.learn.metrics import macro_f1, micro_f1
 from nodewise.learn.task import check_learned, known_labels
-from nodewise.splits import Split
 
 
 @dataclass(frozen=True)

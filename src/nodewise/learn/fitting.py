@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import numpy as np
 import torch
 
+from nodewise._util.progress import Progress, silent
 from nodewise.learn import ridge
 from nodewise.learn.calibrate import best_scale
-from nodewise.learn.ensemble import ROSTER, Ensemble, Member, Trained, assembled, choose, of_ridge, train_members
+from nodewise.learn.ensemble import (
+    ROSTER,
+    ROSTER_OF_MANY,
+    Ensemble,
+    Member,
+    Trained,
+    assembled,
+    choose,
+    of_ridge,
+    train_members,
+)
 from nodewise.learn.heads import Heads
+from nodewise.learn.params import AUTO
 from nodewise.learn.search import prior_logits, shift_of
 from nodewise.learn.teach import Lesson, class_targets, shares_of, teach
 from nodewise.learn.trainer import LabelledRows, TrainConfig, balancing_weights, check_bounds
 
-AUTO = "auto"
 LOOK_EVERY = 4  # epochs between two looks at the validation rows, where several networks are compared
 LINEAR_PACE = 10  # times the learning rate for linear networks: without dropout theirs is a smooth, convex problem
 FEWEST_PATIENCE = 8  # epochs, where an epoch is many steps
 STEP_ROWS = 1 << 10  # labelled rows per step
 WIDEST = 1 << 12  # columns that networks see: the heaviest, of wider rows
-MOST_TO_TEACH = 1 << 11  # labelled rows beyond which unlabelled ones have nothing to add
+MANY = 1 << 11  # labelled rows beyond which unlabelled ones have nothing to add
+HIDDEN, DROPOUT = (32, 64), (0.5, 0.1)  # of few labels, and of more than MANY
 RIDGE_ROWS, RIDGE_SYSTEM = 1 << 16, 4096  # rows that a ridge is solved on, and equations
 LEFT_OUT = 800  # rows that are left out in turn
 ALONE = (Member(2, False, 0.01), Member(2, True, 0.01))  # who votes where there is no judge
@@ -31,18 +42,19 @@ ALONE_EPOCHS = 100
 FEWEST_TO_HALVE = 20  # validation rows, to find the temperature
 THRESHOLDS = tuple(round(0.05 * i, 2) for i in range(1, 11))  # beyond which a node has a label, of several
 
-Told: TypeAlias = Callable[[str, int, int], None]  # the stage, how much of it is done, of how much
-
 
 @dataclass(frozen=True)
 class NetworkConfig:
-    """The networks and their training; ``layers`` and ``weight_decay`` may be "auto": then validation rows choose."""
+    """The networks and their training; ``layers`` and ``weight_decay`` may be "auto": then validation rows choose.
 
-    hidden: int
+    ``hidden`` and ``dropout`` may be "auto" too, until :meth:`suited` says what they are. ``many``: labels are many.
+    """
+
+    hidden: int | str
     layers: int | str
     weight_decay: float | str
     bias: bool
-    dropout: float
+    dropout: float | str
     lr: float
     epochs: int
     patience: int
@@ -51,6 +63,13 @@ class NetworkConfig:
     balanced: bool
     seed: int
     threads: int
+    many: bool = False
+
+    def suited(self, labels: int) -> NetworkConfig:
+        """The same for so many labels."""
+        many = labels > MANY
+        hidden = HIDDEN[many] if self.hidden == AUTO else self.hidden
+        return replace(self, many=many, hidden=hidden, dropout=DROPOUT[many] if self.dropout == AUTO else self.dropout)
 
     def roster(self, taught: bool, own: bool) -> list[Member]:
         """The networks that are trained: without a teacher, those that it would teach learn from labels alone.
@@ -64,7 +83,7 @@ class NetworkConfig:
                 member.weight_decay if self.weight_decay == AUTO else float(self.weight_decay),
                 member.own,
             )
-            for member in ROSTER
+            for member in (ROSTER_OF_MANY if self.many else ROSTER)
             if own or not member.own
         ]
         return [member for member in dict.fromkeys(wanted) for _ in range(self.members)]
@@ -138,7 +157,7 @@ def can_teach(data: TrainingData, config: NetworkConfig) -> bool:
     Without validation rows that is the classes' shares alone.
     """
     told = data.val is not None or data.shares is not None
-    few = data.train[0].shape[0] <= MOST_TO_TEACH
+    few = data.train[0].shape[0] <= MANY
     return config.teach and told and few and not data.multilabel and data.unlabelled.shape[0] > 0
 
 
@@ -146,7 +165,7 @@ def learn(
     data: TrainingData,
     penalties: tuple[float, float],
     config: NetworkConfig,
-    told: Told = lambda stage, done, total: None,
+    progress: Progress = silent,
 ) -> Learned:
     """Teach, train every member once, and let the validation rows choose who votes.
 
@@ -156,7 +175,7 @@ def learn(
     roster = config.roster(lesson is not None, own=data.train[0].shape[1] > data.diffused)
     if data.val is None and config.uses_ridge:
         roster = [member for member in ALONE if lesson is not None or not member.taught]
-    trained = [*ridges, *_train(data, roster, lesson, config, told)]
+    trained = [*ridges, *_train(data, roster, lesson, config, progress)]
     members = [member for part in trained for member in part.members]
     if data.val is None or len(set(roster)) + len(ridges) == 1:
         votes, scales = [1 / len(members)] * len(members), [1.0] * len(members)
@@ -189,7 +208,7 @@ def learn_again(
     before: Learned,
     penalties: tuple[float, float],
     config: NetworkConfig,
-    told: Told = lambda stage, done, total: None,
+    progress: Progress = silent,
 ) -> Learned:
     """The members that vote, trained anew on more labels for as many epochs; votes and scales stay.
 
@@ -203,7 +222,7 @@ def learn_again(
     ridges, _, lesson = _ridges(data, penalties, config, teaches, before.ridge_scales)
     trained = {member.taught: part for part in ridges for member in part.members}
     voting = [trained[member.taught] for member in before.members if member.ridge]
-    voting += _train(data, networks, lesson, config, told)
+    voting += _train(data, networks, lesson, config, progress)
     assert [str(m) for part in voting for m in part.members] == [str(m) for m in before.members]  # both are sorted
     return replace(before, ensemble=assembled(voting, before.votes, before.scales))
 
@@ -250,7 +269,7 @@ def _ridges(
 
 
 def _train(
-    data: TrainingData, roster: Sequence[Member], lesson: Lesson | None, config: NetworkConfig, told: Told
+    data: TrainingData, roster: Sequence[Member], lesson: Lesson | None, config: NetworkConfig, progress: Progress
 ) -> list[Trained]:
     """Networks on the heaviest columns of the rows; the others have weights of 0."""
     if not roster:
@@ -278,11 +297,11 @@ def _train(
 
     def make(member: Member, count: int, draw: torch.Generator) -> Heads:
         inputs = columns[member.own].numel()
-        share = 0.0 if member.layers == 1 and config.uses_ridge else config.dropout  # a linear one is no worse without
-        return Heads(count, inputs, data.classes, config.hidden, member.layers, share, config.bias, draw=draw)
+        share = 0.0 if member.layers == 1 and config.uses_ridge else float(config.dropout)  # linear: no worse without
+        return Heads(count, inputs, data.classes, int(config.hidden), member.layers, share, config.bias, draw=draw)
 
     trained = train_members(
-        roster, make, lambda member: rows[member.own], how, lambda done, total: told("training", done, total)
+        roster, make, lambda member: rows[member.own], how, lambda done, total: progress("training", done, total)
     )
     return [replace(part, heads=part.heads.widened(columns[part.members[0].own], width)) for part in trained]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nodewise._typing import AnyArray
+from nodewise._util.types import AnyArray
 
 
 def micro_f1(true: AnyArray, predicted: AnyArray) -> float:

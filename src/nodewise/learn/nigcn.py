@@ -7,31 +7,30 @@ found (search.py), what unlabelled nodes teach (teach.py), and who votes (ensemb
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, asdict, dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from nodewise._typing import AnyArray, BoolArray, FloatArray, IntArray
-from nodewise.checks import check_number, checked_nodes, checked_seed
-from nodewise.diffusion.diffuse import Params, check_params
+from nodewise._util.errors import InputError, warn
+from nodewise._util.progress import Progress, silent
+from nodewise._util.threads import thread_count
+from nodewise._util.types import AnyArray, BoolArray, FloatArray, IntArray
+from nodewise.diffusion.diffuse import check_params
 from nodewise.diffusion.ghd import ghd
-from nodewise.diffusion.length import Convention
-from nodewise.diffusion.plan import Engine
-from nodewise.diffusion.walks import Mass
-from nodewise.errors import InputError, warn
-from nodewise.features import check_norm
+from nodewise.diffusion.params import DiffusionConfig, DiffusionParams
 from nodewise.graph import Graph
+from nodewise.graph.checks import check_number, checked_nodes, checked_seed
+from nodewise.graph.features import check_norm
 from nodewise.learn.calibrate import conformal_threshold, sets_of
 from nodewise.learn.cost import EPSILON, UNLABELLED, Effort, Fit, affordable, expected_seconds
 from nodewise.learn.ensemble import Ensemble, Member
 from nodewise.learn.estimator import NodeClassifier
 from nodewise.learn.fitting import (
-    AUTO,
     Learned,
     NetworkConfig,
     TrainingData,
@@ -41,30 +40,16 @@ from nodewise.learn.fitting import (
     learn_again,
 )
 from nodewise.learn.metrics import micro_f1
+from nodewise.learn.params import AUTO, NIGCNParams
 from nodewise.learn.rows import DiffusedRows, MakeRows
 from nodewise.learn.search import CURVES, DEEPEST, FEATURE_NORMS, SCOUTS, Found, Sample, Space, search, worthwhile_hops
 from nodewise.learn.search import EPSILON as SEARCH_EPSILON
-from nodewise.learn.task import Task, check_whole, featured, known_labels, nodes_or_all
+from nodewise.learn.task import Task, check_whole, featured, has_random_features, known_labels, nodes_or_all
 from nodewise.learn.trainer import LabelledRows, choose_device
-from nodewise.parallel import thread_count
 
 ASIDE, LEAST_ASIDE, MOST_ASIDE = 0.2, 20, 1000  # of validation nodes, those that choose nothing and calibrate sets
 MOST_HELD_OUT = 10_000  # nodes whose probabilities a model keeps
 UNTUNED = Found(1.0, 0.3, DEEPEST, "l1", 1.0, 1.0, 0.0, "nothing")
-
-Progress = Callable[[str, float, float | None], None]  # the stage, how much of it is done, of how much
-
-
-@dataclass(frozen=True)
-class DiffusionConfig:
-    """What of :func:`nodewise.diffuse` only the paper's ablations change."""
-
-    convention: Convention = "paper"
-    mass: Mass = "theta"
-    first_k: bool = True
-    eta: float = 2.0
-    delta: float = 0.01
-    length: int | None = None
 
 
 class HeldOut(NamedTuple):
@@ -80,7 +65,7 @@ class HeldOut(NamedTuple):
 
 
 @dataclass(eq=False, repr=False)
-class NIGCN(NodeClassifier):
+class NIGCN(NIGCNParams, NodeClassifier):
     """A classifier of nodes that computes rows for the nodes asked about and for no others.
 
     *Diffusion*, as in :func:`nodewise.diffuse`: ``omega``, ``rho``, ``tau``, ``epsilon``, ``engine``, ``max_hops``;
@@ -111,33 +96,6 @@ class NIGCN(NodeClassifier):
     True
     """
 
-    omega: float | str = AUTO
-    rho: float | str = AUTO
-    tau: float | str = AUTO
-    epsilon: float | str = AUTO
-    _: KW_ONLY
-    engine: Engine = "auto"
-    max_hops: int | None = None
-    diffusion: DiffusionConfig = DiffusionConfig()
-    feature_norm: str = AUTO
-    row_norm: str = "l2"
-    hidden: int = 32
-    layers: int | str = AUTO
-    weight_decay: float | str = AUTO
-    bias: bool = True
-    dropout: float = 0.5
-    lr: float = 0.03
-    epochs: int = 300
-    patience: int = 16
-    members: int = 1
-    teach: bool = True
-    class_weight: str | None = None
-    time_budget: float | None = None
-    seed: int = 0
-    threads: int | None = None
-    memory: int | str | None = None
-    device: str = "auto"
-
     # ------------------------------------------------------------------ fit, from top to bottom
 
     def _fit(  # type: ignore[override]
@@ -147,7 +105,7 @@ class NIGCN(NodeClassifier):
         refit: bool = False,
         refit_asked: bool = False,
         make_rows: MakeRows | None = None,
-        progress: Progress = lambda stage, done, total: None,
+        progress: Progress = silent,
     ) -> FloatArray:
         """Search, make rows, teach and train and choose (:func:`learn`), calibrate; perhaps learn again from all.
 
@@ -162,7 +120,9 @@ class NIGCN(NodeClassifier):
             self.effort_ = self._effort(task)
             self.found_ = self._search(task, judges, clock)
         tested = task.asked if refit_asked else task.asked[:0]
-        pool = task.unlabelled(self.effort_.unlabelled if self.teach and not self.multilabel_ else 0, self.seed, tested)
+        # A ridge on random vectors knows too little to teach.
+        can_teach = self.teach and not self.multilabel_ and not has_random_features(task.graph)
+        pool = task.unlabelled(self.effort_.unlabelled if can_teach else 0, self.seed, tested)
         with clock("rows"):
             rows = self._rows(task, pool, [judges, aside, task.asked], make_rows)
         train, val = self._labelled(task, task.train, rows[0]), self._labelled(task, judges, rows[2])
@@ -172,7 +132,8 @@ class NIGCN(NodeClassifier):
         data = TrainingData(classes, train, val if judges.size else None, self._tensor(rows[1]), shares, width)
         penalties = self.found_.penalty, self.found_.teach_penalty
         with clock("training"):
-            self._take(learn(data, penalties, self._network, clock.told))
+            network = self._network.suited(task.train.size)
+            self._take(learn(data, penalties, network, clock.told))
         if not self.learned_.own:
             rows = [part[:, :width] for part in rows]
         answers = [self.proba_of_rows(part) for part in rows[2:]]
@@ -189,7 +150,7 @@ class NIGCN(NodeClassifier):
                 together = torch.cat([part[0] for part in every]), torch.cat([part[1] for part in every])
                 weights = as_common_as(train[1], together[1], classes)
                 data = replace(data, train=together, val=None, class_weights=weights)
-                self._take(learn_again(data, self.learned_, penalties, self._network, clock.told))
+                self._take(learn_again(data, self.learned_, penalties, network, clock.told))
         self.seconds_ = clock.seconds
         return answers[2]
 
@@ -219,11 +180,12 @@ class NIGCN(NodeClassifier):
         fit, params, threads = self._work(train, val, asked)
         return expected_seconds(graph, nodes, fit, params, Effort(), threads)
 
-    def _work(self, train: int, val: int, asked: int) -> tuple[Fit, Params, int]:
+    def _work(self, train: int, val: int, asked: int) -> tuple[Fit, DiffusionParams, int]:
         searched = len(self._curves) + len(self._curves) // SCOUTS if self._network.uses_ridge else 0
-        roster = [member for member in self._network.roster(self.teach, own=True) if member.layers > 1]
+        network = self._network.suited(train)
+        roster = [member for member in network.roster(self.teach, own=True) if member.layers > 1]
         params = replace(self._params(UNTUNED, EPSILON), max_hops=DEEPEST if self.max_hops is None else self.max_hops)
-        return Fit(train, val, asked, searched, len(roster), self.hidden), params, thread_count(self.threads)
+        return Fit(train, val, asked, searched, len(roster), int(network.hidden)), params, thread_count(self.threads)
 
     @property
     def _curves(self) -> list[tuple[float, float]]:
@@ -322,12 +284,12 @@ class NIGCN(NodeClassifier):
     def _effort_epsilon(self) -> float:
         return getattr(self, "effort_", Effort()).epsilon
 
-    def _params(self, found: Found, epsilon: float) -> Params:
+    def _params(self, found: Found, epsilon: float) -> DiffusionParams:
         """The parameters of :func:`nodewise.diffuse`; what is open is as found."""
         params: dict[str, Any] = {"omega": found.omega, "rho": found.rho, "tau": 1.0, "epsilon": epsilon}
         params |= {name: getattr(self, name) for name in params if not self._is_auto(name)}
         params |= {name: getattr(self, name) for name in ("engine", "max_hops", "seed", "threads", "memory")}
-        return Params(**params, **asdict(self.diffusion))
+        return DiffusionParams(**params, **asdict(self.diffusion))
 
     @property
     def auto_params_(self) -> dict[str, Any]:
@@ -343,7 +305,7 @@ class NIGCN(NodeClassifier):
         return isinstance(getattr(self, name), str) and getattr(self, name) == AUTO
 
     def check_params(self) -> None:
-        for name in ("omega", "rho", "tau", "epsilon", "layers", "weight_decay"):
+        for name in ("omega", "rho", "tau", "epsilon", "hidden", "layers", "weight_decay", "dropout"):
             value = getattr(self, name)
             if not self._is_auto(name) and (isinstance(value, bool) or not isinstance(value, Real)):
                 raise InputError(f"{name}={value!r}: expected a number, or {AUTO!r}")
@@ -359,7 +321,8 @@ class NIGCN(NodeClassifier):
                 check_whole(name, getattr(self, name))
         if not self._is_auto("weight_decay"):
             check_number("weight_decay", self.weight_decay, "a number of at least 0", 0)
-        check_number("dropout", self.dropout, "a number of at least 0 and below 1", 0, 1)
+        if not self._is_auto("dropout"):
+            check_number("dropout", self.dropout, "a number of at least 0 and below 1", 0, 1)
         check_number("lr", self.lr, "a number above 0", 0, strictly=True)
         for name in ("teach", "bias"):
             if not isinstance(getattr(self, name), bool | np.bool_):

@@ -12,10 +12,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from nodewise._util.errors import InputError, StoreError
+from nodewise._util.run_folder import write_json
 from nodewise._version import __version__
-from nodewise.errors import InputError, StoreError
-from nodewise.held import write_json
-from nodewise.learn.nigcn import DiffusionConfig
+from nodewise.diffusion.params import DiffusionConfig
 
 FORMAT, FORMAT_VERSION = "nodewise-preset", 1
 

@@ -13,15 +13,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from nodewise._typing import AnyArray, FloatArray, IntArray
-from nodewise.checks import checked_nodes
-from nodewise.diffusion.diffuse import Diffusion, Params, diffuse, plan_diffusion
+from nodewise._util.errors import StoreError
+from nodewise._util.memory import memory_budget, show_bytes
+from nodewise._util.types import AnyArray, FloatArray, IntArray
+from nodewise.diffusion.diffuse import Diffusion, diffuse, plan_diffusion
 from nodewise.diffusion.length import tau_of_length
-from nodewise.diffusion.plan import ENTRY_BYTES, Engine
-from nodewise.errors import StoreError
-from nodewise.features import dense_rows, normalize_into
+from nodewise.diffusion.params import DiffusionParams, Engine
+from nodewise.diffusion.plan import ENTRY_BYTES
 from nodewise.graph import Graph
-from nodewise.memory import memory_budget, show_bytes
+from nodewise.graph.checks import checked_nodes
+from nodewise.graph.features import dense_rows, normalize_into
 
 STEP_BYTES = 1 << 28  # rows held at a time while predicting
 
@@ -134,7 +135,7 @@ class DiffusedRows(RowMaker):
     whole.
     """
 
-    params: Params
+    params: DiffusionParams
     feature_norm: str
     row_norm: str
     depth: int | None = None
@@ -157,7 +158,7 @@ class DiffusedRows(RowMaker):
         """The diffusion from ``nodes``, not done yet."""
         return plan_diffusion(graph, nodes, **{**vars(self.on(graph)), **changes})
 
-    def on(self, graph: Graph) -> Params:
+    def on(self, graph: Graph) -> DiffusionParams:
         """The parameters on this graph."""
         if self.depth is None:
             return self.params

@@ -10,9 +10,10 @@ from typing import Any
 
 import torch
 
+from nodewise._util.atomic import new_folder
+from nodewise._util.errors import InputError, StoreError
+from nodewise._util.os_errors import reading
 from nodewise._version import __version__
-from nodewise.atomic import new_folder
-from nodewise.errors import InputError, StoreError
 
 FORMAT = "nodewise-model"
 FORMAT_VERSION = 2
@@ -103,10 +104,8 @@ def _plain(value: Any) -> Any:
 
 
 def _read(file: Path) -> bytes:
-    try:
+    with reading(file, raises=StoreError, advice="restore it or train the model again"):
         return file.read_bytes()
-    except OSError as error:
-        raise StoreError(f"{file}: cannot be read ({error.strerror}); restore it or train the model again") from error
 
 
 def _digest(config: dict[str, Any]) -> str:

@@ -17,16 +17,17 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from nodewise._typing import BoolArray, DoubleArray, Features, IntArray
-from nodewise.diffusion.diffuse import Params, diffuse
+from nodewise._util.threads import thread_count
+from nodewise._util.types import BoolArray, DoubleArray, Features, IntArray
+from nodewise.diffusion.diffuse import diffuse
 from nodewise.diffusion.ghd import ghd
-from nodewise.features import row_scales
+from nodewise.diffusion.params import DiffusionParams
 from nodewise.graph import Graph
+from nodewise.graph.features import row_scales
 from nodewise.learn.calibrate import best_scale
 from nodewise.learn.ridge import Path
 from nodewise.learn.teach import class_targets
 from nodewise.learn.trainer import LabelledRows, balancing_weights, tuned
-from nodewise.parallel import thread_count
 
 CURVES = tuple(
     (omega, rho)
@@ -102,7 +103,7 @@ def search(
     train: Sample,
     val: Sample | None,
     classes: int,
-    params: Params,
+    params: DiffusionParams,
     row_norm: str,
     space: Space,
     balanced: bool = False,
@@ -176,7 +177,7 @@ def _without_graph(tried: list[_Tried]) -> tuple[float, float] | None:
     return float(alone.mean()), float(graph.mean())
 
 
-def deepest(params: Params) -> int:
+def deepest(params: DiffusionParams) -> int:
     """The hops of a bank: what the user allows, or enough."""
     return int(min(hops for hops in (DEEPEST, params.length, params.max_hops) if hops is not None))
 
@@ -237,7 +238,7 @@ def prior_logits(labels: torch.Tensor) -> torch.Tensor | float:
 # ---------------------------------------------------------------------- banks
 
 
-def _banks(train: Sample, val: Sample | None, params: Params, depth: int, space: Space) -> Any:
+def _banks(train: Sample, val: Sample | None, params: DiffusionParams, depth: int, space: Space) -> Any:
     """For each norm, the hop banks of the training and perhaps the validation nodes, on their heaviest columns."""
     together = val is not None and val.graph is train.graph
     parts = [train] if val is None else [train, val]

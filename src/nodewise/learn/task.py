@@ -10,10 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from nodewise._typing import AnyArray, FloatArray, IntArray
-from nodewise.checks import UNKNOWN, checked_nodes
-from nodewise.errors import InputError, warn
+from nodewise._util.errors import InputError, warn
+from nodewise._util.types import AnyArray, FloatArray, IntArray
 from nodewise.graph import Graph
+from nodewise.graph.checks import UNKNOWN, checked_nodes
 
 NOBODY = np.zeros(0, np.int64)
 RANDOM_COLUMNS = 1024  # of the vectors of nodes that have no features
@@ -161,9 +161,15 @@ def featured(graph: Graph) -> Graph:
     if graph.features is not None:
         return graph
     if "featured" not in graph.__dict__:
-        graph.know(featured=graph.replace(features=random_vectors(graph)))
+        graph._cache(featured=graph.replace(features=random_vectors(graph)))
+        graph.__dict__["featured"]._cache(random_features=True)
     found: Graph = graph.__dict__["featured"]
     return found
+
+
+def has_random_features(graph: Graph) -> bool:
+    """Whether :func:`featured` gave the graph its features."""
+    return "random_features" in graph.__dict__
 
 
 def random_vectors(graph: Graph) -> sp.csr_matrix:

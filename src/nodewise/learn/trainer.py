@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from nodewise.errors import InputError
+from nodewise._util.errors import InputError
 from nodewise.learn.adam import Adam
 from nodewise.learn.heads import Heads
 

@@ -10,19 +10,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nodewise._typing import AnyArray
-from nodewise.errors import StoreError
-from nodewise.parallel import map_chunks, thread_count
+from nodewise._util.errors import StoreError
+from nodewise._util.os_errors import reading
+from nodewise._util.threads import map_chunks, thread_count
+from nodewise._util.types import AnyArray
 from nodewise.store.manifest import REPAIR, StoredFile
 
 BLOCK_BYTES = 16 << 20
 
 
 def check_size(path: Path, file: StoredFile) -> None:
-    try:
+    with reading(path, raises=StoreError, advice=REPAIR):
         status = path.stat()
-    except OSError as error:
-        raise StoreError(f"{path}: {error.strerror}, and the manifest lists it; {REPAIR}") from error
     if not stat.S_ISREG(status.st_mode) or status.st_size != file.bytes:
         raise StoreError(f"{path}: has {status.st_size:,} bytes, the manifest says {file.bytes:,}; {REPAIR}")
 
@@ -34,12 +33,9 @@ def check_blocks(folder: Path, files: Mapping[str, StoredFile]) -> None:
 
 def _check_block(where: tuple[Path, StoredFile, int]) -> None:
     path, file, block = where
-    try:
-        with path.open("rb") as stream:
-            stream.seek(block * file.block_bytes)
-            found = hashlib.sha256(stream.read(file.block_bytes)).hexdigest()
-    except OSError as error:
-        raise StoreError(f"{path}: block {block} cannot be read: {error.strerror or error}; {REPAIR}") from error
+    with reading(f"{path}: block {block}", raises=StoreError, advice=REPAIR), path.open("rb") as stream:
+        stream.seek(block * file.block_bytes)
+        found = hashlib.sha256(stream.read(file.block_bytes)).hexdigest()
     if found != file.sha256[block]:
         raise StoreError(
             f"{path}: block {block} of {len(file.sha256)} ({file.block_bytes:,} bytes each) does not match its "

@@ -17,10 +17,11 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from nodewise import atomic
+from nodewise._util import atomic
+from nodewise._util.errors import StoreError
+from nodewise._util.os_errors import reading
 from nodewise._version import __version__
-from nodewise.adjacency import MAX_NODES
-from nodewise.errors import StoreError
+from nodewise.graph.adjacency import MAX_NODES
 
 FORMAT = "nodewise-store"
 FORMAT_VERSION = 2  # 2 added int8 features, 64-bit indices and the degrees' sum and least
@@ -132,12 +133,8 @@ def _parsed(path: Path) -> dict[str, Any]:
     def refuse(constant: str) -> NoReturn:
         raise ValueError(f"{constant} is not a number")
 
-    try:
+    with reading(path, "JSON", (ValueError, RecursionError), StoreError, REPAIR):
         content = json.loads(path.read_bytes().decode(), parse_constant=refuse)
-    except (ValueError, RecursionError) as error:
-        raise _damaged(path, f"is not JSON ({error})") from error
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be read: {error.strerror or error}; check its permissions") from error
     if not isinstance(content, dict):
         raise _damaged(path, "holds no JSON object")
     return content

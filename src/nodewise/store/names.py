@@ -6,8 +6,8 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, SupportsIndex, overload
 
-from nodewise._typing import AnyArray
-from nodewise.errors import InputError
+from nodewise._util.errors import InputError
+from nodewise._util.types import AnyArray
 
 
 class Names(Sequence[str]):

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nodewise import atomic
-from nodewise._typing import AnyArray
-from nodewise.checks import UNKNOWN
-from nodewise.errors import StoreError
-from nodewise.features import Quantized
+from nodewise._util import atomic
+from nodewise._util.errors import StoreError
+from nodewise._util.types import AnyArray
 from nodewise.graph import Graph
+from nodewise.graph.checks import UNKNOWN
+from nodewise.graph.features import Quantized
 from nodewise.store.blocks import check_blocks, check_size, slices
 from nodewise.store.manifest import (
     DENSE,
@@ -42,6 +42,13 @@ def open_store(path: atomic.AnyPath, verify: bool | None = None) -> Graph:
     """The graph in the store at ``path``, as read-only memory maps.
 
     ``verify`` reads every file and compares checksums; None does so for stores of up to 64 MiB.
+
+    >>> from tempfile import mkdtemp
+    >>> import nodewise as nw
+    >>> folder = mkdtemp() + "/pair"
+    >>> nw.write_store(nw.Graph.from_edges([[0], [1]]), folder)
+    >>> nw.open_store(folder)
+    Graph(nodes=2, edges=1)
     """
     folder = Path(path)
     described = read_manifest(folder)
@@ -89,9 +96,9 @@ def _graph(folder: Path, described: Manifest, arrays: Arrays) -> Graph:
         name=described.name,
     )
     if described.degrees is not None:  # what would take a pass over the adjacency to find out
-        graph.know(total_degree=described.degrees["total"], least_degree=described.degrees["least"])
+        graph._cache(total_degree=described.degrees["total"], least_degree=described.degrees["least"])
     if described.present_labels is not None:
-        graph.know(present_labels=np.array(described.present_labels, np.int64))
+        graph._cache(present_labels=np.array(described.present_labels, np.int64))
     return graph
 
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from nodewise._typing import AnyArray
-from nodewise.parallel import thread_count
+from nodewise._util.threads import thread_count
+from nodewise._util.types import AnyArray
 from nodewise.store import blocks
 from nodewise.store.manifest import StoredFile
 
+WRITER_BYTES = 6 * blocks.BLOCK_BYTES  # what an ArrayWriter holds: two blocks that fill, others that are hashed
 HEADER_BYTES = 128  # room for any shape; numpy pads its own headers to a multiple of 64
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nodewise import atomic
-from nodewise._typing import AnyArray, IntArray
-from nodewise.errors import InputError
-from nodewise.features import Quantized
+from nodewise._util import atomic
+from nodewise._util.errors import InputError
+from nodewise._util.types import AnyArray, IntArray
 from nodewise.graph import Graph
+from nodewise.graph.features import Quantized
 from nodewise.store.blocks import HashedFile, slices
 from nodewise.store.manifest import (
     DENSE,
@@ -42,7 +42,15 @@ MOST_LISTED = 1 << 16  # labels
 def write_store(
     graph: Graph, path: atomic.AnyPath, *, overwrite: bool = False, provenance: dict[str, Any] | None = None
 ) -> None:
-    """Write ``graph`` as a store at ``path``, whole or not at all; ``provenance`` is kept as it is."""
+    """Write ``graph`` as a store at ``path``, whole or not at all; ``provenance`` is kept as it is.
+
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> folder = Path(mkdtemp(), "pair")
+    >>> write_store(Graph.from_edges([[0], [1]]), folder)
+    >>> sorted(file.name for file in folder.iterdir())
+    ['indices.npy', 'indptr.npy', 'manifest.json']
+    """
     arrays = _arrays(graph)
     described = Manifest(
         counts={

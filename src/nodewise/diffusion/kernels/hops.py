@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from nodewise.intrinsics import prefetch_row
+from nodewise._util.intrinsics import prefetch_row
 
 RUN = 256  # neighbours summed in single precision
 FAR = 1 << 20  # numbers in a block that is not in cache

@@ -6,8 +6,8 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from nodewise.features import NORMS
-from nodewise.intrinsics import half_to_float, prefetch_row
+from nodewise._util.intrinsics import half_to_float, prefetch_row
+from nodewise.graph.features import NORMS
 
 L1, L2 = NORMS.index("l1"), NORMS.index("l2")
 SMALLEST = np.float32(np.finfo(np.float32).tiny)  # the inverse of less overflows

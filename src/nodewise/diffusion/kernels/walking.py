@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from nodewise.intrinsics import prefetch, product_high
+from nodewise._util.intrinsics import prefetch, product_high
 
 BATCH = 256  # walks moved together at most: enough cache misses in flight to hide their latency
 LEAST_BATCH = 32  # walks moved together at least: first-K may make some of the last batch superfluous

@@ -1,0 +1,1 @@
+"""What every room uses: errors, files that appear whole, folders of long runs, memory, threads."""

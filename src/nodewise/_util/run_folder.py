@@ -1,0 +1,191 @@
+"""A folder that long work fills bit by bit, so that the same command goes on where an interrupted one stopped.
+
+One process at a time works in it and holds ``.lock``. One file says which work the folder belongs to (its identity:
+all that decides the results) and what the next run needs to know (its state), with a digest of both.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nodewise._util.atomic import PARTIAL, discard, new_file
+from nodewise._util.errors import InputError, StoreError
+from nodewise._util.os_errors import writing
+
+ARGUMENTS, LOCK, FORMAT_VERSION = "arguments.json", ".lock", 1
+REFUSED = "choose another folder, or delete this one to begin anew"
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of some ``work`` ("comparison"), which ``identity`` tells apart from other work of its kind.
+
+    ``file`` says whose folder it is. ``ours``: a pattern of the names that the work writes there, which may be
+    overwritten; None for a hidden folder, where all is ours. ``advice``: what to do about other work in the folder.
+    ``output``: what messages call the folder, where users know another name.
+    """
+
+    path: Path
+    work: str
+    identity: Mapping[str, Any]
+    file: str = ARGUMENTS
+    ours: str | None = ""
+    advice: str = REFUSED
+    output: Path | None = None
+
+    @property
+    def begun(self) -> bool:
+        return (self.path / self.file).is_file()
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Make the folder and keep other processes out. A folder in which nothing is left at the end is removed."""
+        place = self.output or self.path
+        if not self.begun:
+            self._check_names("")
+        new_parents = [folder for folder in self.path.parents if not folder.exists()]
+        busy = f"{place}: another {self.work} is under way in this folder; wait until it ends, or choose another folder"
+        try:
+            with contextlib.ExitStack() as stack:
+                with writing(place):
+                    self.path.mkdir(parents=True, exist_ok=True)
+                    stack.enter_context(locked(self.path / LOCK, busy))
+                stack.callback(_drop_partial, self.path)
+                _drop_partial(self.path)
+                yield
+        finally:
+            for folder in (self.path, *new_parents):
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+
+    def save(self, state: Any) -> None:
+        """Say whose folder it is, and what the next run needs to know."""
+        content = {"format": f"nodewise-{self.work}", "format_version": FORMAT_VERSION}
+        content |= {"identity": self.identity, "state": state}
+        write_json(self.path / self.file, {**content, "sha256": _digest(content)})
+
+    def read(self, overwrite: bool = False) -> Any:
+        """The state that was saved last, or None. Other work in the folder is an error; ``overwrite`` removes it."""
+        if not self.begun:
+            return None
+        there, state = self._content()
+        here = json.loads(json.dumps(self.identity))
+        if there == here:
+            return state
+        if not overwrite:
+            place = self.output or self.path
+            raise StoreError(f"{place}: holds another {self.work}: {difference(there, here)}; {self.advice}")
+        self._check_names(self.ours)
+        self.clear()
+        return None
+
+    def clear(self) -> None:
+        """Remove all but the lock; the file that says whose folder it is last, so that a kill leaves it known."""
+        for entry in sorted(self.path.iterdir(), key=lambda entry: entry.name == self.file):
+            if entry.name != LOCK:
+                discard(entry)
+
+    def _content(self) -> tuple[dict[str, Any], Any]:
+        file, form = self.path / self.file, f"nodewise-{self.work}"
+        try:
+            content = json.loads(file.read_bytes())
+            digest = content.pop("sha256")
+            if (content["format"], content["format_version"]) != (form, FORMAT_VERSION):
+                raise ValueError(f"expected format {form}, version {FORMAT_VERSION}")
+            if digest != _digest(content):
+                raise ValueError("altered since it was written")
+            return dict(content["identity"]), content["state"]
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            advice = self.advice if self.ours is None else REFUSED  # perhaps a stranger's: nothing is overwritten
+            raise StoreError(f"{file}: does not say which {self.work} this is ({error}); {advice}") from error
+
+    def _check_names(self, ours: str | None) -> None:
+        """Raise where the folder holds a file that work of this kind does not write."""
+        if self.path.exists() and not self.path.is_dir():
+            raise StoreError(f"{self.path}: this is a file, and a folder is to be written; choose another place")
+        if self.ours is None or not self.path.is_dir():
+            return
+        known = re.compile(f"{re.escape(self.file)}|{re.escape(LOCK)}|{PARTIAL}|{ours}")
+        with writing(self.path):
+            others = sorted(entry.name for entry in self.path.iterdir() if not known.fullmatch(entry.name))
+        if others:
+            raise StoreError(
+                f"{self.path}: holds {others[0]!r} and is no {self.work} of nodewise; choose another folder"
+            )
+
+
+@contextlib.contextmanager
+def locked_run_dir(path: Path, work: str, identity: Mapping[str, Any]) -> Iterator[None]:
+    """Make the folder of some ``work``, or check that the one there is of the same; keep other processes out."""
+    run = RunFolder(path, work, identity)
+    with run.locked():
+        if run.read() is None:
+            run.save({})
+        yield
+
+
+@contextlib.contextmanager
+def locked(file: Path, busy: str | None = None) -> Iterator[None]:
+    """Keep other processes out of the block: they wait, or are refused with the message ``busy``.
+
+    The system frees the lock when its process ends, however it ends; ``file`` itself means nothing.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(file, timeout=-1 if busy is None else 0, thread_local=False)
+    try:
+        lock.acquire()
+        while not file.exists():  # the process that had it before removed it after it was opened here
+            lock.release()
+            lock.acquire()
+    except Timeout:
+        raise InputError(busy) from None
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # Windows removes no open file; there filelock does, once it is closed
+            file.unlink()
+        lock.release()
+
+
+def write_json(path: Path, value: Any) -> None:
+    write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    with new_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
+    """What is not the same in two mappings, in words."""
+    names = [name for name in {**there, **here} if there.get(name) != here.get(name)]
+    return ", ".join(_contrast(name, there.get(name), here.get(name)) for name in names)
+
+
+def _contrast(name: str, there: Any, here: Any) -> str:
+    if any(isinstance(value, list | dict) and len(str(value)) > 60 for value in (there, here)):
+        return f"{name} is not the same"
+    return f"{name} is {_short(there)} there and {_short(here)} here"
+
+
+def _short(value: Any) -> str:
+    return f"{value[:12]}…" if isinstance(value, str) and len(value) == 64 else str(value)
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _drop_partial(folder: Path) -> None:
+    """Remove what killed writers left."""
+    for entry in folder.rglob(".*.partial-*"):
+        if re.fullmatch(PARTIAL, entry.name):
+            discard(entry)

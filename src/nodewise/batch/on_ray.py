@@ -1,0 +1,126 @@
+"""Work on a Ray cluster: calls go out a few more than there are cores, results come back as they are made.
+
+Ray makes a call again when its worker process or machine dies. A call that raises is not made again: it would raise
+again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from nodewise._util.errors import InputError, NodewiseError
+from nodewise._util.threads import thread_count
+from nodewise.batch.job import Job
+from nodewise.batch.pieces import PieceError, Task
+
+RETRIES = 3  # of a call whose worker died
+AHEAD = 2  # calls in flight for each that can run, so that no worker waits for its next
+ANSWER_SECONDS = 10.0
+LOCAL = "local"  # Ray's name for a cluster of its own on this machine
+
+
+@contextmanager
+def connected(address: str | None = None, threads: int = 1) -> Iterator[Any]:
+    """The ``ray`` module, connected: to ``address``, else to ``$RAY_ADDRESS``, else to a new cluster on this machine.
+
+    Where the program is connected already, that connection is used and left.
+    """
+    ray = _ray()
+    if ray.is_initialized():
+        yield ray
+        return
+    address = address or os.environ.get("RAY_ADDRESS") or LOCAL
+    _check_answers(address)
+    cores = {"num_cpus": max(threads, thread_count(None))} if address == LOCAL else {}
+    try:
+        ray.init(address, logging_level=logging.ERROR, log_to_driver=False, include_dashboard=False, **cores)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise _unreachable(address, error) from error
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def run_on_ray(ray: Any, task: Task, job: Job, pieces: Sequence[int]) -> Iterator[int]:
+    """Yields each piece when some worker of the cluster has made it."""
+    shared = ray.put(job)
+    for piece, _ in scatter(ray, task, {piece: (shared, piece) for piece in pieces}, job.threads or 1):
+        yield piece
+
+
+def scatter(
+    ray: Any, function: Callable[..., Any], calls: Mapping[int, tuple[Any, ...]], threads: int
+) -> Iterator[tuple[int, Any]]:
+    """``function(*arguments)`` for each of ``calls``, on ``threads`` cores; yields a call's key and its result.
+
+    At the first failure no further call goes out; those that run come to their end, and then it is raised.
+    """
+    remote = ray.remote(function).options(num_cpus=threads, max_retries=RETRIES, retry_exceptions=False)
+    waiting = sorted(calls, reverse=True)
+    flying: dict[Any, int] = {}
+    failure: PieceError | None = None
+    while flying or (waiting and failure is None):
+        room = _most_in_flight(ray, threads) - len(flying)
+        while waiting and failure is None and room > 0:
+            key = waiting.pop()
+            flying[remote.remote(*calls[key])] = key
+            room -= 1
+        (ready,), _ = ray.wait(list(flying), num_returns=1)
+        key = flying.pop(ready)
+        try:
+            result = ray.get(ready)
+        except Exception as error:  # whatever a call can raise, and what Ray says of workers that keep dying
+            failure = failure or PieceError(key, f"failed on Ray: {_cause(error)}")
+        else:
+            yield key, result
+    if failure is not None:
+        raise failure
+
+
+def _check_answers(address: str) -> None:
+    """Where nobody listens, Ray would try for a quarter of an hour."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon:  # auto, local
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise _unreachable(address, error) from error
+
+
+def _unreachable(address: str, error: Exception) -> InputError:
+    said = " ".join(str(error).split())
+    return InputError(f"--address {address}: no Ray cluster answers ({said}); expected HOST:PORT of its head, or auto")
+
+
+def check_installed() -> None:
+    """Raise where there is no Ray, before any work is done for it."""
+    _ray()
+
+
+def _most_in_flight(ray: Any, threads: int) -> int:
+    """Asked again and again, for clusters grow and shrink; at least one, so that one that sleeps wakes up."""
+    return max(1, AHEAD * int(ray.cluster_resources().get("CPU", 0) // threads))
+
+
+def _cause(error: Exception) -> str:
+    """What a user can act upon: the message of a mistake, or the kind of any other error with it."""
+    inner = getattr(error, "cause", None) or error
+    said = " ".join(str(inner).split())
+    return said if isinstance(inner, NodewiseError) else f"{type(inner).__name__}: {said}"
+
+
+def _ray() -> Any:
+    try:
+        import ray
+    except ImportError as error:
+        raise InputError(
+            "--on ray: Ray is not installed; run pip install 'nodewise[ray]', here and on every machine of the cluster"
+        ) from error
+    return ray

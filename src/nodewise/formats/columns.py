@@ -1,0 +1,186 @@
+"""Part of a column of a file as whole numbers, text or numbers, or an error that names the row with a wrong value.
+
+Values stay in Arrow or numpy arrays throughout; only the value that an error shows becomes a Python object.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nodewise._util.errors import InputError, warn
+from nodewise._util.types import AnyArray, IntArray
+
+WHOLE = r"^\s*[+-]?[0-9]+(\.0*)?\s*$"
+NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """Values and where they stand. ``values`` is a ChunkedArray of int64, double, large_string or, raw, anything."""
+
+    path: Path
+    name: str
+    values: Any
+    unit: str = "row"
+    first: int = 0  # rows of the file before these
+    rows: IntArray | None = None  # of the values after those, where they are not consecutive
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def subset(self, rows: IntArray) -> Column:
+        """The values in ``rows`` only; errors still name their rows in the file."""
+        return dataclasses.replace(self, values=self.values.take(pa.array(rows)), rows=rows)
+
+    def place(self, index: int) -> str:
+        """The row of value ``index``, counted from 1."""
+        row = index if self.rows is None else int(self.rows[index])
+        return f"{self.unit} {self.first + row + 1:,}"
+
+    def wrong(self, index: int, expected: str) -> InputError:
+        """The error for value ``index``."""
+        value = self.values[index].as_py()
+        shown = "nothing" if value is None or value == "" else f"{value!r:.80}"
+        return InputError(f"{self.path}: column {self.name!r} holds {shown} in {self.place(index)}; {expected}")
+
+
+def of_array(path: Path, name: str, array: AnyArray, unit: str, first: int) -> Column:
+    """A column over a part of a numpy array that begins at ``first``."""
+    if array.dtype.kind not in "iufUb" or array.dtype.char == "g":  # Arrow has no long double
+        raise InputError(f"{path}: {name} is of type {array.dtype}; expected node ids as whole numbers or names")
+    return decoded(Column(path, name, pa.chunked_array([pa.array(np.ascontiguousarray(array))]), unit, first))
+
+
+def decoded(column: Column) -> Column:
+    """The same values as int64, double or large_string."""
+    kind = column.values.type
+    if pa.types.is_dictionary(kind):
+        return decoded(dataclasses.replace(column, values=column.values.cast(kind.value_type)))
+    if pa.types.is_floating(kind):
+        return dataclasses.replace(column, values=column.values.cast(pa.float64()))
+    if pa.types.is_integer(kind):
+        try:
+            return dataclasses.replace(column, values=column.values.cast(pa.int64()))
+        except pa.ArrowInvalid:  # beyond 2^63: too large for an id, fine for a name
+            return dataclasses.replace(column, values=column.values.cast(pa.large_string()))
+    try:
+        return dataclasses.replace(column, values=column.values.cast(pa.large_string()))
+    except pa.ArrowNotImplementedError as error:
+        raise InputError(
+            f"{column.path}: column {column.name!r} is of type {kind}; expected numbers or text"
+        ) from error
+    except pa.ArrowInvalid as error:
+        row = _first_failure(column.values, lambda part: part.cast(pa.large_string()))
+        raise column.wrong(row, "expected text in UTF-8. Save the file in that encoding") from error
+
+
+def looks_whole(column: Column) -> bool:
+    """Whether all values are meant as numbers, so that a fraction among them is a mistake and not a name."""
+    if not pa.types.is_large_string(column.values.type):
+        return True
+    return _first(pc.invert(pc.match_substring_regex(column.values, NUMBER))) is None
+
+
+def has_number(column: Column) -> bool:
+    """Whether any value is a number."""
+    if not pa.types.is_large_string(column.values.type):
+        return True
+    return _first(pc.match_substring_regex(column.values, NUMBER)) is not None
+
+
+def as_whole(column: Column, low: int, expected: str, high: int = 2**62) -> IntArray:
+    """Values as int64; the first that is missing, not whole, below ``low`` or above ``high`` is an error."""
+    values = column.values
+    bad = _first(pc.is_null(values))
+    if bad is None and pa.types.is_floating(values.type):
+        bad = _first(pc.invert(pc.and_(pc.is_finite(values), pc.equal(pc.floor(values), values))))
+        values = values if bad is not None else _cast_or_wrong(column, values, expected)
+    elif bad is None and pa.types.is_large_string(values.type):
+        bad = _first(pc.invert(pc.match_substring_regex(values, WHOLE)))
+        if bad is None:
+            plain = pc.replace_substring_regex(values, r"^\s*\+?(-?[0-9]+).*$", r"\1")
+            values = _cast_or_wrong(column, plain, expected)
+    if bad is not None:
+        raise column.wrong(bad, expected)
+    array: IntArray = values.to_numpy()
+    outside = np.flatnonzero((array < low) | (array > high))
+    if outside.size:
+        raise column.wrong(int(outside[0]), expected)
+    return array
+
+
+def as_text(column: Column) -> Any:
+    """Values as large_string, a whole number without '.0'; the first that is missing or empty is an error."""
+    values = column.values
+    if pa.types.is_floating(values.type):
+        values = pa.chunked_array([pa.array(as_whole(column, -(2**62), "names are text or whole numbers"))])
+    text = values.cast(pa.large_string())
+    bad = _first(pc.fill_null(pc.equal(text, ""), True))
+    if bad is not None:
+        raise column.wrong(bad, "expected the name of a node")
+    where = f"{column.path}: column {column.name!r} holds names"  # allowed, but probably a mistake
+    if _first(pc.match_substring(text, "\n")) is not None:
+        warn(f"{where} with line breaks in them; look for a quote that was not meant to be one, and double it")
+    elif _first(pc.match_substring_regex(text, r"^\s|\s$")) is not None:
+        warn(f"{where} with spaces at their ends, which make 'a' and ' a' two; take the spaces out if they are one")
+    return text
+
+
+def as_numbers(column: Column, kind: Any) -> AnyArray:
+    """Values as an array of the Arrow type ``kind``; the first that is missing, text, or not finite is an error."""
+    expected = "expected a finite number"
+
+    def convert(values: Any) -> Any:
+        if pa.types.is_large_string(values.type):
+            values = pc.utf8_trim_whitespace(values)
+        return values.cast(kind, safe=False)
+
+    bad = _first(pc.is_null(column.values))
+    if bad is not None:
+        raise column.wrong(bad, expected)
+    try:
+        array: AnyArray = convert(column.values).to_numpy()
+    except pa.ArrowNotImplementedError as error:
+        raise InputError(
+            f"{column.path}: column {column.name!r} is of type {column.values.type}; expected numbers"
+        ) from error
+    except pa.ArrowInvalid as error:
+        raise column.wrong(_first_failure(column.values, convert), expected) from error
+    infinite = np.flatnonzero(~np.isfinite(array))
+    if infinite.size:
+        raise column.wrong(int(infinite[0]), expected)
+    return array
+
+
+def _cast_or_wrong(column: Column, values: Any, expected: str) -> Any:
+    try:
+        return values.cast(pa.int64())
+    except pa.ArrowInvalid as error:
+        raise column.wrong(_first_failure(values, lambda part: part.cast(pa.int64())), expected) from error
+
+
+def _first(mask: Any) -> int | None:
+    """Where ``mask`` is first true."""
+    index = int(pc.index(mask, True).as_py())
+    return None if index < 0 else index
+
+
+def _first_failure(values: Any, convert: Callable[[Any], Any]) -> int:
+    """The first value that ``convert`` refuses, by bisection: each step converts half of what the last one did."""
+    low, high = 0, len(values)  # the first failure lies in [low, high)
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            convert(values.slice(low, middle - low))
+        except pa.ArrowInvalid:
+            high = middle
+        else:
+            low = middle
+    return low

@@ -1,0 +1,257 @@
+"""CSV and TSV files, plain or gzipped, read as columns, one block of rows at a time.
+
+A first line of column names is recognised by having no number in its first two fields, or by a first field that names
+a node column; ``header`` says it outright. In ``.txt`` files, leading lines that start with '#' are comments.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import gzip
+import io
+import itertools
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+
+from nodewise._util.errors import InputError, warn
+from nodewise._util.os_errors import reading
+from nodewise.formats.columns import NUMBER, WHOLE, Column
+
+NODE_NAMES = ("node", "id", "name", "node_id", "", "__index_level_0__")  # the last two: an index saved by pandas
+END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
+LABEL_NAMES = ("label", "y", "class")
+KNOWN_NAMES = {*NODE_NAMES, *LABEL_NAMES, *itertools.chain(*END_NAMES)}
+DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+NO_NUMBERS = ("", "nan", "na", "null", "inf", "+inf", "-inf")  # what stands for a missing number
+BLOCK_BYTES = 1 << 20  # Arrow reads dozens ahead
+ROWS_PER_BLOCK = 8  # at least, as long as the first two: a row must fit into a block
+
+
+class Position:
+    """The file that a table was last read from, which knows how far it was read."""
+
+    file: Any = None
+
+
+@dataclasses.dataclass(frozen=True)
+class TextTable:
+    """A text file whose first lines have been read."""
+
+    path: Path
+    names: list[str]
+    named: bool  # the names come from the file
+    guessed: bool  # whether there are names was guessed, not given
+    comments: int  # lines before the first row
+    sample: list[str] | None  # the fields of the first row; None where there is no row
+    block_bytes: int = BLOCK_BYTES  # that are parsed at a time
+    position: Position = dataclasses.field(default_factory=Position)
+
+    def share(self) -> float:
+        """The share of the file that has been read."""
+        return self.position.file.tell() / max(1, self.path.stat().st_size) if self.position.file else 0.0
+
+    def parts(self, kinds: Mapping[int, Any]) -> Iterator[list[Column]]:
+        """The columns with the indices in ``kinds``, one block of rows at a time.
+
+        Each is of the Arrow type given, or text from the block on in which it does not fit. Type None is for ids and
+        labels: int64 where the first value is a whole number, else text.
+        """
+        if self.sample is None:
+            return
+        last = len(self.names) - 1
+        types = {last: pa.large_binary(), **{i: self._type(i) if k is None else k for i, k in kinds.items()}}
+        rows, end = 0, None
+        with _reading(self.path):
+            for batch in self._batches(types):
+                yield [Column(self.path, self.names[i], _chunked(batch, i), first=rows) for i in kinds]
+                rows += batch.num_rows
+                end = batch.column(f"c{last}")[-1].as_py() if batch.num_rows else end
+        self._check_quotes(rows, end)
+
+    def _batches(self, types: Mapping[int, Any]) -> Iterator[Any]:
+        rows = 0
+        try:
+            for batch in _opened(self, types):
+                yield batch
+                rows += batch.num_rows
+        except pa.ArrowInvalid:
+            # Types do not fit, or rows are uneven: read what is there, so that the place can be named.
+            yield from _raw_batches(self, sorted(types), rows)
+
+    def first_is_text(self) -> bool:
+        """Whether the first column holds text, going by its first value."""
+        value = self.sample[0].strip().lower() if self.sample else ""
+        return value not in NO_NUMBERS and not re.match(NUMBER, value)
+
+    def _type(self, index: int) -> Any:
+        sample = self.sample or []
+        return pa.int64() if index < len(sample) and re.match(WHOLE, sample[index]) else pa.large_string()
+
+    def _check_quotes(self, rows: int, end: Any) -> None:
+        """An open quote swallows all rows after it, and goes unnoticed in the last column."""
+        value = end.encode() if isinstance(end, str) else end
+        if isinstance(value, bytes) and b"\n" in value and _count_quotes(self.path) % 2:
+            raise self.open_quote(rows)
+
+    def open_quote(self, row: int) -> InputError:
+        return InputError(
+            f"{self.path}: row {row:,} opens a quote that is never closed; close it, or double each quote inside a "
+            f"quoted field"
+        )
+
+
+def is_text(path: Path) -> bool:
+    """Whether the name of ``path`` is that of a text file."""
+    return _suffix(path) in DELIMITERS
+
+
+def open_text(path: Path, header: bool | None) -> TextTable:
+    """Read the first lines of ``path`` and find out what its columns are called."""
+    with _reading(path):
+        comments, records = _first_records(path)
+    if not records:
+        raise InputError(f"{path}: the file is empty; expected rows of fields separated by {_delimiter_name(path)}")
+    named = _is_header(records[0]) if header is None else header
+    names = [field.strip() for field in records[0]] if named else [str(i + 1) for i in range(len(records[0]))]
+    if any("\udc80" <= letter <= "\udcff" for letter in "".join(names)):
+        raise InputError(f"{path}: the first line is not text in UTF-8; save the file in that encoding")
+    rows = records[1:] if named else records
+    longest = max(sum(len(field) + 1 for field in record) for record in records)
+    block = max(BLOCK_BYTES, ROWS_PER_BLOCK * 4 * longest)  # a letter is up to four bytes
+    return TextTable(path, names, named, header is None, comments, rows[0] if rows else None, block)
+
+
+def refuse_header_that_is_data(table: TextTable, columns: list[Column]) -> None:
+    """Refuse a guessed header whose names also occur as values: it was probably a row."""
+    if not (table.named and table.guessed):
+        return
+    text = [column for column in columns if pa.types.is_large_string(column.values.type)]
+    for column, name in itertools.product(text, [column.name for column in text]):
+        if pc.index(column.values, name).as_py() >= 0:
+            raise InputError(
+                f"{table.path}: the first line may be column names or a row: {name!r} occurs as a value, too. Pass "
+                f"--no-header if it is a row, --header if not (Python: header=False, header=True)"
+            )
+    if len(text) == len(columns) and not any(name.strip().lower() in KNOWN_NAMES for name in table.names):
+        warn(
+            f"{table.path}: the first line ({', '.join(table.names)[:80]}) is taken as names of columns; pass "
+            f"--no-header if it is a row, --header if not (Python: header=False, header=True)"
+        )
+
+
+def _reading(path: Path) -> AbstractContextManager[None]:
+    return reading(path, "a text file", (EOFError, zlib.error, csv.Error), advice="fetch or write it again")
+
+
+def _suffix(path: Path) -> str:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes[-1:] == [".gz"]:
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
+
+
+def _is_gzip(path: Path) -> bool:
+    return path.suffix.lower() == ".gz"
+
+
+def _delimiter_name(path: Path) -> str:
+    return "commas" if DELIMITERS[_suffix(path)] == "," else "tabs"
+
+
+def _is_header(first: list[str]) -> bool:
+    if first[0].strip().lower() in NODE_NAMES and len(first) > 1:
+        return True
+    return not any(re.match(NUMBER, field) for field in first[:2])
+
+
+def _first_records(path: Path) -> tuple[int, list[list[str]]]:
+    """How many empty lines and comments there are, and up to two records after them."""
+    comments = 0
+    with gzip.open(path, "rb") if _is_gzip(path) else path.open("rb") as stream:
+        # Bytes that are no text are let through here: reading the column names their row.
+        lines = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
+        for line in lines:
+            if line.strip("\r\n") and not (_suffix(path) == ".txt" and line.startswith("#")):
+                rest = itertools.chain([line], lines)
+                records = (record for record in csv.reader(rest, delimiter=DELIMITERS[_suffix(path)]) if record)
+                return comments, list(itertools.islice(records, 2))
+            comments += 1
+    return comments, []
+
+
+def _opened(table: TextTable, types: Mapping[int, Any], threads: bool = True, on_uneven: Any = None) -> Any:
+    """A reader of batches; Arrow looks for the first one here."""
+    file = pa.OSFile(str(table.path))
+    table.position.file = file
+    return pacsv.open_csv(
+        pa.CompressedInputStream(file, "gzip") if _is_gzip(table.path) else file,
+        pacsv.ReadOptions(
+            use_threads=threads,
+            block_size=table.block_bytes,
+            skip_rows=table.comments,
+            column_names=[f"c{i}" for i in range(len(table.names))],  # the file's own need not be unique
+            skip_rows_after_names=int(table.named),
+        ),
+        pacsv.ParseOptions(
+            delimiter=DELIMITERS[_suffix(table.path)], newlines_in_values=True, invalid_row_handler=on_uneven
+        ),
+        pacsv.ConvertOptions(
+            column_types={f"c{i}": kind for i, kind in types.items()},
+            include_columns=[f"c{i}" for i in types],
+            null_values=[""],
+            strings_can_be_null=False,
+        ),
+    )
+
+
+def _raw_batches(table: TextTable, columns: list[int], skip: int) -> Iterator[Any]:
+    """Columns as bytes, without the first ``skip`` rows; a row with too many or too few fields is an error."""
+    uneven: list[Any] = []
+
+    def note(row: Any) -> str:
+        uneven.append(row)
+        return "error"
+
+    rows = 0
+    try:
+        for batch in _opened(table, dict.fromkeys(columns, pa.large_binary()), threads=False, on_uneven=note):
+            if rows + batch.num_rows > skip:
+                yield batch.slice(max(0, skip - rows))
+            rows += batch.num_rows
+    except pa.ArrowInvalid as error:
+        if uneven:
+            row = uneven[0]
+            raise InputError(
+                f"{table.path}: row {row.number - table.comments - table.named:,} has {row.actual_columns} columns, "
+                f"the first line has {row.expected_columns}; fields are separated by {_delimiter_name(table.path)}. "
+                f"Fix the row"
+            ) from error
+        if "straddl" in str(error):
+            raise _longer_than_a_block(table, rows + 1) from error
+        raise InputError(f"{table.path}: {error}; expected {_delimiter_name(table.path)} between fields") from error
+
+
+def _longer_than_a_block(table: TextTable, row: int) -> InputError:
+    if _count_quotes(table.path) % 2:
+        return table.open_quote(row)
+    return InputError(
+        f"{table.path}: row {row:,} is longer than {table.block_bytes:,} bytes; split the row or use Parquet"
+    )
+
+
+def _chunked(batch: Any, index: int) -> Any:
+    return pa.chunked_array([batch.column(f"c{index}")])
+
+
+def _count_quotes(path: Path) -> int:
+    with _reading(path), gzip.open(path, "rb") if _is_gzip(path) else path.open("rb") as stream:
+        return sum(part.count(b'"') for part in iter(lambda: stream.read(1 << 20), b""))

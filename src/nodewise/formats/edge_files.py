@@ -1,0 +1,189 @@
+"""The file of edges: two columns of node ids, perhaps one of weights."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from nodewise._util.errors import InputError, warn
+from nodewise._util.types import AnyArray
+from nodewise.formats import columns
+from nodewise.formats.columns import Column
+from nodewise.formats.csv import END_NAMES, TextTable, refuse_header_that_is_data
+from nodewise.formats.graph_npz import WEIGHT_KEYS
+from nodewise.formats.npy import NpyFile
+from nodewise.formats.npz import NpzFile
+from nodewise.formats.tables import Table, is_array_file, open_table
+
+WEIGHT_NAMES = ("weight", "w")
+UNNAMED = 0, 1  # the columns of the ends where names do not say
+INDEX_NAMES = ("index", "edge", "edge_id", "row", "id", "", "__index_level_0__")  # of a column that is not an end
+PART_EDGES = 1 << 19  # of an array, at a time
+
+
+class EdgePart(NamedTuple):
+    """Some edges as they stand in the file."""
+
+    source: Column
+    target: Column
+    weights: AnyArray | None
+
+
+@dataclasses.dataclass(frozen=True)
+class EdgeFile:
+    """Edges that are still in their file. ``parts(ids_are_text)`` starts from the beginning each time."""
+
+    path: Path
+    parts: Callable[[bool], Iterator[EdgePart]]
+    weighted: bool
+    count: int | None = None
+    num_nodes: int | None = None  # known where the file is a matrix
+    share: Callable[[], float] | None = None
+
+
+def open_edges(path: Path, header: bool | None, memory: int) -> EdgeFile:
+    """Edges in a table, a ``(2, E)`` array or a sparse matrix."""
+    if not is_array_file(path):
+        return _in_table(open_table(path, header))
+    if path.suffix.lower() == ".npy":
+        return _in_array(path, NpyFile(path), None)
+    content = NpzFile(path)
+    if "edge_index" in content:
+        arrays = content.arrays("edge_index", *WEIGHT_KEYS, memory=memory)
+        return _in_array(path, arrays["edge_index"], next((arrays[key] for key in WEIGHT_KEYS if key in arrays), None))
+    matrix = content.matrix(memory)
+    if matrix is None:
+        raise InputError(
+            f"{path}: holds {content.holds()}; expected edge_index of shape (2, E), or a matrix that "
+            f"scipy.sparse.save_npz wrote"
+        )
+    return _in_matrix(path, matrix)
+
+
+def _in_array(path: Path, ends: NpyFile | AnyArray, weights: AnyArray | None) -> EdgeFile:
+    if len(ends.shape) != 2 or ends.shape[0] != 2:
+        hint = "; save its transpose" if len(ends.shape) == 2 and ends.shape[1] == 2 else ""
+        raise InputError(f"{path}: edge_index has shape {ends.shape}; expected (2, E){hint}")
+    if weights is not None and weights.shape != (ends.shape[1],):
+        raise InputError(f"{path}: weights of shape {weights.shape} for {ends.shape[1]:,} edges; expected one each")
+    return EdgeFile(path, _array_parts(path, "edge_index", ends, weights), weights is not None, ends.shape[1])
+
+
+def _in_matrix(path: Path, matrix: Any) -> EdgeFile:
+    if matrix.shape[0] != matrix.shape[1]:
+        raise InputError(f"{path}: a matrix of shape {matrix.shape}; expected a square matrix")
+    used = matrix.data != 0
+    ends, values = np.stack([matrix.row[used], matrix.col[used]]), matrix.data[used]
+    weights = values if np.any(values != 1) else None
+    parts = _array_parts(path, "matrix", ends, weights)
+    return EdgeFile(path, parts, weights is not None, values.size, int(matrix.shape[0]))
+
+
+def _array_parts(
+    path: Path, name: str, ends: NpyFile | AnyArray, weights: AnyArray | None
+) -> Callable[[bool], Iterator[EdgePart]]:
+    def parts(_: bool) -> Iterator[EdgePart]:
+        for first in range(0, ends.shape[1], PART_EDGES):
+            mine = slice(first, first + PART_EDGES)
+            yield _array_part(path, name, ends[:, mine], None if weights is None else weights[mine], first)
+
+    return parts
+
+
+def _array_part(path: Path, name: str, ends: AnyArray, weights: AnyArray | None, first: int) -> EdgePart:
+    source, target = (columns.of_array(path, f"{name}[{i}]", ends[i], "edge", first) for i in (0, 1))
+    if weights is not None:
+        weights = _checked_weights(columns.of_array(path, "weight", weights, "edge", first))
+    return EdgePart(source, target, weights)
+
+
+def _in_table(table: Table) -> EdgeFile:
+    if len(table.names) < 2:
+        raise InputError(
+            f"{table.path}: one column ({', '.join(table.names)[:80]}); expected at least two, the ends of each edge. "
+            f"Fields are separated by commas in .csv files, by tabs in .tsv and .txt files"
+        )
+    ends = _end_columns(table.names)
+    first = table.names[0].strip().lower()
+    if ends == UNNAMED and table.named and len(table.names) > 2 and first in INDEX_NAMES:
+        raise InputError(
+            f"{table.path}: the columns are {', '.join(map(repr, table.names))[:80]}, and none of them is called "
+            f"source or target; give the ends of the edges these names, or leave {table.names[0]!r} out"
+        )
+    third = _weight_column(table.names, ends)
+    weighted = third is not None and _holds_weights(table, third)
+
+    def parts(ids_are_text: bool) -> Iterator[EdgePart]:
+        kind = pa.large_string() if ids_are_text else None
+        kinds = {ends[0]: kind, ends[1]: kind} | ({} if third is None else {third: pa.float64()})
+        for read in table.parts(kinds):
+            source, target = columns.decoded(read[0]), columns.decoded(read[1])
+            if isinstance(table, TextTable):
+                refuse_header_that_is_data(table, [source, target])
+            if third is not None and not weighted:
+                _refuse_numbers(read[2])
+            yield EdgePart(source, target, _checked_weights(columns.decoded(read[2])) if weighted else None)
+
+    if isinstance(table, TextTable):
+        return EdgeFile(table.path, parts, weighted, share=table.share)
+    return EdgeFile(table.path, parts, weighted, table.rows)
+
+
+def _end_columns(names: list[str]) -> tuple[int, int]:
+    lower = [name.strip().lower() for name in names]
+    for first, second in END_NAMES:
+        if first in lower and second in lower:
+            return lower.index(first), lower.index(second)
+    return UNNAMED
+
+
+def _weight_column(names: list[str], ends: tuple[int, int]) -> int | None:
+    lower = [name.strip().lower() for name in names]
+    for name in WEIGHT_NAMES:
+        if name in lower and lower.index(name) not in ends:
+            return lower.index(name)
+    return 2 if len(names) > 2 and ends == UNNAMED else None
+
+
+def _holds_weights(table: Table, index: int) -> bool:
+    """Whether a third column is of weights, and not of another kind, such as dates or words, by its first rows."""
+    if table.names[index].strip().lower() in WEIGHT_NAMES:
+        return True
+    column = next((part[0] for part in table.parts({index: pa.float64()})), None)
+    if column is None or not _is_plain(column) or not columns.has_number(columns.decoded(column)):
+        return False
+    if table.named:
+        warn(
+            f"{column.path}: column {column.name!r} is taken as the weight of the edges; call it 'weight' if it is, or "
+            f"leave it out if it is not"
+        )
+    return True
+
+
+def _is_plain(column: Column) -> bool:
+    kind = column.values.type
+    return not (pa.types.is_temporal(kind) or pa.types.is_nested(kind) or pa.types.is_boolean(kind))
+
+
+def _refuse_numbers(column: Column) -> None:
+    """A third column that held words at first must not become a weight later."""
+    if _is_plain(column) and len(column) and columns.has_number(columns.decoded(column)):
+        raise InputError(
+            f"{column.path}: column {column.name!r} holds words at first and a number after {column.place(0)}; call "
+            f"it 'weight' if it is the weight of the edges, or leave it out"
+        )
+
+
+def _checked_weights(column: Column) -> AnyArray:
+    weights = columns.as_numbers(column, pa.float64())
+    with np.errstate(over="ignore", under="ignore"):
+        stored = weights.astype(np.float32)
+    wrong = np.flatnonzero(~(np.isfinite(stored) & (stored > 0)))
+    if wrong.size:
+        raise column.wrong(int(wrong[0]), "expected a weight above 0 that float32 can hold")
+    return weights

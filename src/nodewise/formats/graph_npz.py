@@ -1,0 +1,82 @@
+"""Graphs in one ``.npz`` file, by the names that PyTorch Geometric made common.
+
+``edge_index`` (2, E), perhaps with ``edge_weight``; ``y``, if labels are known, with one class per node, -1 where
+unknown, or a 0/1 matrix with one column per label; features as ``x`` (dense) or as the parts of a CSR matrix,
+``x_data``, ``x_indices``, ``x_indptr`` and ``x_shape``, or none; and perhaps ``train_idx``, ``valid_idx`` and
+``test_idx``. Other arrays are not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from nodewise._util.errors import InputError
+from nodewise._util.types import AnyArray, Features
+from nodewise.formats.npz import NpzFile
+from nodewise.graph import Graph
+
+CSR_PARTS = ("x_data", "x_indices", "x_indptr", "x_shape")
+WEIGHT_KEYS = ("edge_weight", "edge_weights", "weight")
+_SPLITS = {"train": "train_idx", "val": "valid_idx", "test": "test_idx"}
+
+
+def read_npz(path: str | Path, name: str | None = None) -> Graph:
+    """The graph in an ``.npz`` file; ``name`` is the file's own unless given."""
+    path = Path(path)
+    arrays = NpzFile(path).arrays("y", "x", *CSR_PARTS, *WEIGHT_KEYS, *_SPLITS.values(), needed=("edge_index",))
+    labels = arrays.get("y")
+    if labels is not None and labels.ndim == 2 and labels.shape[1] == 1:  # as OGB keeps one class per node
+        labels = labels[:, 0]
+    if labels is not None and labels.ndim not in (1, 2):
+        raise InputError(f"{path}: y has shape {labels.shape}; expected one class per node, or a 0/1 matrix of labels")
+    weights = next((arrays[key] for key in WEIGHT_KEYS if key in arrays), None)
+    splits = {part: arrays[key] for part, key in _SPLITS.items() if key in arrays}
+    features = features_in(path, arrays)
+    try:
+        return Graph.from_edges(
+            arrays["edge_index"],
+            None if labels is None else labels.shape[0],
+            features,
+            labels,
+            edge_weight=weights,
+            splits=splits,
+            name=name or path.stem,
+        )
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def features_in(path: Path, arrays: Mapping[str, AnyArray]) -> Features | None:
+    """The features among the arrays of a file, dense or sparse, or None."""
+    present = [part for part in CSR_PARTS if part in arrays]
+    if not present:
+        return arrays.get("x")
+    if len(present) < len(CSR_PARTS):
+        missing = ", ".join(part for part in CSR_PARTS if part not in arrays)
+        raise InputError(
+            f"{path}: has {', '.join(present)} but no {missing}; sparse features need all of {', '.join(CSR_PARTS)}"
+        )
+    if "x" in arrays:
+        raise InputError(f"{path}: has both x and {present[0]}; keep dense features or sparse ones, not both")
+    return _csr(path, *(arrays[part] for part in CSR_PARTS))
+
+
+def _csr(path: Path, data: AnyArray, indices: AnyArray, indptr: AnyArray, shape: AnyArray) -> sp.csr_matrix:
+    if shape.shape != (2,) or shape.dtype.kind not in "iu" or data.dtype.kind not in "fiub":
+        raise InputError(
+            f"{path}: x_shape is {shape.tolist()} and x_data is of type {data.dtype}; expected two whole numbers "
+            f"(nodes, features) and numbers. Save the features again from a scipy csr_matrix"
+        )
+    try:
+        matrix = sp.csr_matrix((data, indices, indptr), shape=tuple(shape.tolist()), dtype=np.float32)
+        matrix.check_format(full_check=True)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{path}: {', '.join(CSR_PARTS)} are not the parts of one CSR matrix ({error}). "
+            f"Save the features again from a scipy csr_matrix"
+        ) from error
+    return matrix

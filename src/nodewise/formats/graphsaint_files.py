@@ -1,0 +1,178 @@
+"""Graphs as GraphSAINT publishes them: a folder (or a zip of one) with five files.
+
+``adj_full.npz`` holds the parts of a scipy CSR matrix with an entry for each direction of each edge. Its values are not
+read: GraphSAINT itself takes the matrix as one of yes and no. ``feats.npy`` has one row per node, ``class_map.json`` a
+class, or a list of 0 and 1, for each node, and ``role.json`` the nodes of each part: "tr", "va" and "te".
+
+``adj_train.npz`` is the part of ``adj_full.npz`` among training nodes, for those who train on that subgraph. nodewise
+labels nodes within the whole graph, so it is not needed; where it is there, its shape must be that of the whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+import ijson
+import numpy as np
+
+from nodewise._util.errors import InputError
+from nodewise._util.os_errors import reading
+from nodewise._util.types import AnyArray, IntArray
+from nodewise.formats.npy import NpyFile
+from nodewise.formats.raw import EdgeStream, RawGraph, array_features, edge_stream, node_labels, split_nodes
+from nodewise.formats.unpack import Files, Member, Zip
+from nodewise.graph.checks import UNKNOWN
+
+MARK = "adj_full.npz"
+_ARRAYS = ("format.npy", "shape.npy", "indptr.npy", "indices.npy")
+_PARTS = {"train": "tr", "val": "va", "test": "te"}
+
+
+def read_graphsaint(files: Files) -> RawGraph:
+    """The graph in a folder or zip of GraphSAINT, whose edges and features stay on the disk."""
+    root = files.root(MARK)
+    if root is None:
+        raise InputError(f"{files.label}: has no {MARK}; expected a folder as GraphSAINT publishes it")
+    num_nodes, edges = _adjacency(files.npz(root + MARK))
+    if files.has(f"{root}adj_train.npz"):
+        _check_train(files.npz(f"{root}adj_train.npz"), num_nodes)
+    features = NpyFile(*files.member(f"{root}feats.npy"))
+    return RawGraph(
+        num_nodes,
+        edges,
+        array_features(features.label, features, num_nodes),
+        _labels(files.member(f"{root}class_map.json"), num_nodes),
+        splits=_splits(files.member(f"{root}role.json"), num_nodes),
+        name=files.name,
+    )
+
+
+# ---------------------------------------------------------------------- edges
+
+
+def _adjacency(arrays: Zip) -> tuple[int, EdgeStream]:
+    arrays.extract(*_ARRAYS)
+    rows, columns = _shape(arrays)
+    if rows != columns:
+        raise InputError(f"{arrays.label}: a matrix of {rows:,} by {columns:,}; expected as many rows as columns")
+    indptr, indices = (NpyFile(*arrays.member(f"{name}.npy")) for name in ("indptr", "indices"))
+    for array in (indptr, indices):
+        if len(array.shape) != 1 or array.dtype.kind not in "iu":
+            raise InputError(f"{array.label}: {array}; expected one row of whole numbers")
+    entries = indices.shape[0]
+    starts = _checked_indptr(indptr, rows, entries)
+
+    def parts(count: int) -> Iterator[AnyArray]:
+        for first in range(0, entries, count):
+            targets = indices[first : first + count]
+            yield np.stack([_rows_of(starts, first, first + targets.size), targets.astype(np.int64, copy=False)])
+
+    return rows, edge_stream(indices.label, parts, rows, entries)
+
+
+def _shape(arrays: Zip) -> tuple[int, int]:
+    """How many rows and columns the CSR matrix has."""
+    kind = NpyFile(*arrays.member("format.npy"))[...]
+    if kind.shape != () or kind.item() not in (b"csr", "csr"):
+        raise InputError(f"{arrays.label}: a matrix of format {kind.tolist()!r}; expected csr. Save its tocsr()")
+    shape = NpyFile(*arrays.member("shape.npy"))
+    values = shape[...] if shape.shape == (2,) and shape.dtype.kind in "iu" else np.array([-1])
+    if values.min() < 0:
+        raise InputError(f"{shape.label}: is not two counts, of rows and of columns. Save the matrix again")
+    return int(values[0]), int(values[1])
+
+
+def _checked_indptr(indptr: NpyFile, num_nodes: int, entries: int) -> IntArray:
+    starts = indptr[...].astype(np.int64)
+    fits = starts.size == num_nodes + 1 and starts[0] == 0 and starts[-1] == entries
+    if not fits or np.any(starts[1:] < starts[:-1]):
+        raise InputError(
+            f"{indptr.label}: does not rise from 0 to {entries:,}, the number of indices, in {num_nodes:,} steps; "
+            f"expected the indptr of a CSR matrix. Fetch or save the matrix again"
+        )
+    return starts
+
+
+def _rows_of(starts: IntArray, first: int, last: int) -> IntArray:
+    """The row of each of the entries ``first`` to ``last`` of a CSR matrix."""
+    low = int(np.searchsorted(starts, first, side="right")) - 1
+    high = int(np.searchsorted(starts, last, side="left"))
+    bounds = np.clip(starts[low : high + 1], first, last)
+    return np.repeat(np.arange(low, high), bounds[1:] - bounds[:-1])
+
+
+def _check_train(arrays: Zip, num_nodes: int) -> None:
+    shape = _shape(arrays)
+    if shape != (num_nodes, num_nodes):
+        raise InputError(
+            f"{arrays.label}: a matrix of {shape[0]:,} by {shape[1]:,}, and {MARK} is about {num_nodes:,} nodes; they "
+            f"are of different graphs. Fetch the folder again"
+        )
+
+
+# ---------------------------------------------------------------------- labels and splits
+
+
+def _labels(member: Member, num_nodes: int) -> AnyArray:
+    """One class, or one row of 0 and 1, per node; not read whole, since Python lists are ten times as large."""
+    labels: AnyArray | None = None
+    seen = np.zeros(num_nodes, bool)
+    for key, value in _json_items(member):
+        node = int(key) if key.isascii() and key.isdigit() else num_nodes
+        if node >= num_nodes or seen[node]:
+            raise InputError(
+                f"{member.label}: names node {key!r}; expected each of 0 to {num_nodes - 1:,}, once. Correct it"
+            )
+        if labels is None:
+            labels = _empty_labels(value, num_nodes)
+        _put_label(member.label, labels, node, value)
+        seen[node] = True
+    if labels is None or (labels.ndim == 2 and not seen.all()):
+        missing = int(np.flatnonzero(~seen)[0]) if num_nodes else 0
+        raise InputError(
+            f"{member.label}: has no label for node {missing:,}; expected one JSON object with an entry per node"
+        )
+    return node_labels(member.label, labels, num_nodes)
+
+
+def _json_items(member: Member) -> Iterator[tuple[str, Any]]:
+    with _reading_json(member), member.path.open("rb") as stream:
+        yield from ijson.kvitems(stream, "")
+
+
+def _empty_labels(value: Any, num_nodes: int) -> AnyArray:
+    if isinstance(value, list):
+        return np.zeros((num_nodes, len(value)), np.int8)
+    return np.full(num_nodes, UNKNOWN, np.int64)
+
+
+def _put_label(label: str, labels: AnyArray, node: int, value: Any) -> None:
+    if labels.ndim == 2:
+        fits = isinstance(value, list) and len(value) == labels.shape[1] and all(map((0, 1).__contains__, value))
+    else:
+        fits = type(value) is int and 0 <= value < 1 << 62
+    if not fits:
+        expected = f"a list of {labels.shape[1]} of 0 and 1" if labels.ndim == 2 else "a class, 0 or more"
+        raise InputError(f"{label}: node {node:,} has {str(value)[:60]}; expected {expected}, as the first has")
+    labels[node] = value
+
+
+def _splits(member: Member, num_nodes: int) -> dict[str, IntArray]:
+    with _reading_json(member):
+        role = json.loads(member.path.read_bytes())
+    return {part: _part(member.label, role, key, part, num_nodes) for part, key in _PARTS.items()}
+
+
+def _part(label: str, role: Any, key: str, part: str, num_nodes: int) -> IntArray:
+    nodes = role.get(key) if isinstance(role, Mapping) else None
+    if not isinstance(nodes, list) or not all(type(node) is int and abs(node) < 1 << 62 for node in nodes):
+        raise InputError(f'{label}: has no list of nodes called "{key}"; expected "tr", "va" and "te", with node ids')
+    return split_nodes(label, np.array(nodes, np.int64), num_nodes, part)
+
+
+def _reading_json(member: Member) -> AbstractContextManager[None]:
+    damage = (ijson.JSONError, ValueError, RecursionError)  # the second: text that is not UTF-8
+    return reading(member.label, "JSON", damage, advice="fetch or write it again")

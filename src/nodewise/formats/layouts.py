@@ -1,0 +1,32 @@
+"""A folder or zip recognised by what is in it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from nodewise.formats import graphsaint_files as graphsaint
+from nodewise.formats import ogb
+from nodewise.formats.raw import RawGraph
+from nodewise.formats.unpack import open_files
+
+
+@contextmanager
+def open_layout(path: str | Path) -> Iterator[Callable[[], RawGraph] | None]:
+    """A reader of the graph in a folder or zip of OGB or GraphSAINT; None for anything else, such as a table.
+
+    What it extracts of a zip is there for as long as the block lasts.
+    """
+    path = Path(path)
+    if not path.is_dir() and path.suffix.lower() != ".zip":
+        yield None
+        return
+    with open_files(path) as files:
+        if files.root(ogb.CSV_MARK, ogb.BINARY_MARK) is not None:
+            yield functools.partial(ogb.read_ogb, files)
+        elif files.root(graphsaint.MARK) is not None:
+            yield functools.partial(graphsaint.read_graphsaint, files)
+        else:
+            yield None

@@ -1,0 +1,159 @@
+"""What every reader hands to the importer: edges, features and labels that are read in parts, never whole.
+
+The functions check the parts as they pass. Their ``label`` is what messages call the file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from nodewise._util.errors import InputError
+from nodewise._util.types import AnyArray, IntArray
+from nodewise.formats.npy import NpyFile
+from nodewise.graph.checks import checked_labels, checked_nodes
+
+
+@dataclasses.dataclass(frozen=True)
+class EdgeStream:
+    """Edges by node number.
+
+    ``parts(rows)`` starts from the beginning each time it is called and yields ``(ends, weights)`` in the order of the
+    file: ``ends`` an integer array ``(2, k)`` with ``k <= rows``, ``weights`` None or an array ``(k,)``. Ids are
+    checked. ``count`` is the number of edges where it is known beforehand; elsewhere ``share`` may say which share of
+    the input has been read.
+    """
+
+    parts: Callable[[int], Iterator[tuple[AnyArray, AnyArray | None]]]
+    count: int | None = None
+    weighted: bool = False
+    share: Callable[[], float] | None = None
+    source: str = "edges"  # what messages call them
+
+    def estimate(self, read: int) -> float | None:
+        """About how many edges there are, once ``read`` of them have been read."""
+        share = 0.0 if self.share is None else self.share()
+        return read / share if share else None
+
+
+@dataclasses.dataclass(frozen=True)
+class FeatureStream:
+    """Features in node order.
+
+    ``parts(rows)`` starts from the beginning each time it is called and yields arrays ``(k, width)`` of finite numbers
+    with ``k <= rows``, node 0 first; nodes after the last row have none (rows of zeros). ``dtype`` is what to keep them
+    as unless the user says otherwise: float32 or float16.
+    """
+
+    parts: Callable[[int], Iterator[AnyArray]]
+    width: int
+    dtype: str = "float32"
+
+
+@dataclasses.dataclass(frozen=True)
+class RawGraph:
+    """A graph that is still in its files."""
+
+    num_nodes: int | None  # None: as many as the largest id says
+    edges: EdgeStream
+    features: FeatureStream | sp.csr_matrix | None = None  # a sparse matrix in memory stays sparse
+    labels: AnyArray | None = None  # int64 with -1 for unknown, or int8 0/1 with one column per label
+    label_names: Sequence[str] | None = None
+    splits: Mapping[str, IntArray] = dataclasses.field(default_factory=dict)
+    name: str = "graph"
+
+
+def edge_stream(label: str, parts: Callable[[int], Iterator[AnyArray]], num_nodes: int, num_edges: int) -> EdgeStream:
+    """A stream of edges without weights, if all ends are nodes that exist and no edge is missing."""
+
+    def checked(rows: int) -> Iterator[tuple[AnyArray, None]]:
+        first = 0
+        for ends in parts(rows):
+            if ends.size and (ends.min() < 0 or ends.max() >= num_nodes):
+                edge, side = np.argwhere(((ends < 0) | (ends >= num_nodes)).T)[0]
+                raise InputError(
+                    f"{label}: edge {first + edge:,} names node {ends[side, edge]}; there are {num_nodes:,}, numbered "
+                    f"from 0. The file is damaged or of another graph: fetch or write it again"
+                )
+            yield ends, None
+            first += ends.shape[1]
+        check_count(label, first, num_edges, "edges")
+
+    return EdgeStream(checked, num_edges)
+
+
+def check_count(label: str | Path, found: int, expected: int, what: str) -> None:
+    """Refuse a file with more or fewer of something than another file says."""
+    if found != expected:
+        raise InputError(
+            f"{label}: has {found:,} {what}, expected {expected:,}; it is cut off or of another graph. "
+            f"Fetch or write it again"
+        )
+
+
+def feature_stream(
+    label: str | Path, parts: Callable[[int], Iterator[AnyArray]], shape: Sequence[int], dtype: Any
+) -> FeatureStream:
+    """A stream of one row per node: float16 as it is, all else as float32; each value finite, no row missing."""
+    kept = np.dtype(np.float16 if dtype == np.float16 else np.float32)
+
+    def checked(rows: int) -> Iterator[AnyArray]:
+        first = 0
+        for part in parts(rows):
+            with np.errstate(over="ignore"):
+                values = np.ascontiguousarray(part, kept)
+            _check_finite(label, values, first)
+            first += values.shape[0]
+            yield values
+        check_count(label, first, shape[0], "rows of features")
+
+    return FeatureStream(checked, shape[1], kept.name)
+
+
+def array_features(label: str | Path, array: NpyFile | AnyArray, num_nodes: int | None = None) -> FeatureStream:
+    """The features in an array with one row per node."""
+    if len(array.shape) != 2 or array.dtype.kind not in "fiub":
+        raise InputError(
+            f"{label}: an array of {array.dtype} and shape {array.shape}; expected numbers, (num_nodes, num_features)"
+        )
+    check_count(label, array.shape[0], array.shape[0] if num_nodes is None else num_nodes, "rows of features")
+
+    def parts(rows: int) -> Iterator[AnyArray]:
+        for first in range(0, array.shape[0], rows):
+            yield array[first : first + rows]
+
+    return feature_stream(label, parts, array.shape, array.dtype)
+
+
+def node_labels(label: str | Path, values: AnyArray, num_nodes: int) -> AnyArray:
+    """Labels as a graph keeps them: int64 with -1 for unknown, or 0/1 with one column per label."""
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    try:
+        labels = checked_labels(values, num_nodes)
+    except InputError as error:
+        raise InputError(f"{label}: {error}") from error
+    return np.empty(0, np.int64) if labels is None else labels
+
+
+def split_nodes(label: str, nodes: Any, num_nodes: int, part: str) -> IntArray:
+    """The nodes of a part of a split."""
+    try:
+        return checked_nodes(nodes, num_nodes, part)
+    except InputError as error:
+        raise InputError(f"{label}: {error}") from error
+
+
+def _check_finite(label: str | Path, values: AnyArray, first: int) -> None:
+    finite = np.isfinite(values)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
+        raise InputError(
+            f"{label}: node {first + row:,} has {values[row, column]} in column {column:,}; expected finite numbers. "
+            f"Fill or drop the missing values first"
+        )

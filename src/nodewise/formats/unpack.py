@@ -1,0 +1,182 @@
+"""Files in a folder or in a zip, by name. What is needed of a zip is extracted; a folder is read in place.
+
+Members are extracted to the cache, each whole or not at all, so that an import that was interrupted finds them again.
+They are removed when the graph has been imported, or when the input turns out to be wrong.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import logging
+import shutil
+import zipfile
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path, PureWindowsPath
+from typing import IO, NamedTuple, Self
+
+from nodewise._util.atomic import new_file
+from nodewise._util.cache import cache_dir
+from nodewise._util.errors import InputError, StoreError
+from nodewise._util.memory import show_bytes
+from nodewise._util.os_errors import reading
+
+log = logging.getLogger("nodewise")
+
+CHUNK_BYTES = 1 << 20
+_LONG = 1 << 30  # bytes to extract before the user should know why it takes time
+
+
+class Member(NamedTuple):
+    """A file on the disk, and what messages call it."""
+
+    path: Path
+    label: str
+
+
+class Files:
+    """The files of a folder by name, with '/' between folders. Leaving its ``with`` block removes what was extracted.
+
+    After an error that is not about the input, what was extracted stays for the next attempt.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.label, self.name = str(path), path.resolve().name  # the first is for messages
+        self._path = path
+        self._opened: list[Zip] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.close(keep=kind is not None and not issubclass(kind, InputError))
+
+    def close(self, keep: bool) -> None:
+        """Remove what was extracted, unless it is to be kept."""
+        for opened in self._opened:
+            opened.close(keep)
+
+    def has(self, name: str) -> bool:
+        """Whether there is a file of that name."""
+        return (self._path / name).is_file()
+
+    def folders(self, inside: str = "") -> list[str]:
+        """The names of the folders in a folder, in order."""
+        folder = self._path / inside
+        with reading(folder):
+            return sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+
+    def root(self, *marks: str) -> str | None:
+        """What to put before names: nothing, or the folder and '/' that hold one of ``marks``; None where none does."""
+        for root in ("", *(f"{folder}/" for folder in self.folders())):
+            if any(self.has(root + mark) for mark in marks):
+                return root
+        return None
+
+    def member(self, name: str) -> Member:
+        """The file of that name; an error that names it where there is none."""
+        self._check(name)
+        return Member(self._path / name, str(self._path / name))
+
+    def npz(self, name: str) -> Zip:
+        """The arrays in the ``.npz`` file of that name."""
+        self._opened.append(_open_zip(self.member(name).path))
+        return self._opened[-1]
+
+    def _check(self, name: str) -> None:
+        if not self.has(name):
+            raise InputError(
+                f"{self.label}: has no {name}, which belongs to this layout. Fetch the data set again, or add the file"
+            )
+
+
+class Zip(Files):
+    """The same of a zip, which may lie inside another; ``folder`` is where members are extracted to."""
+
+    def __init__(self, label: str, source: Path | IO[bytes], folder: Path) -> None:
+        self.label, self._folder = label, folder
+        self.name = source.stem if isinstance(source, Path) else label
+        with self._reading(label):
+            self._archive = zipfile.ZipFile(source)
+        self._infos = {info.filename: info for info in self._archive.infolist() if not info.is_dir()}
+        for name in self._infos:
+            place = PureWindowsPath(name)  # takes both '/' and '\' as what lies between folders
+            if place.anchor or ".." in place.parts:
+                raise InputError(f"{label}: has a member {name!r}, outside the archive; unpack it and name the folder")
+
+    def has(self, name: str) -> bool:
+        return name in self._infos
+
+    def folders(self, inside: str = "") -> list[str]:
+        prefix = f"{inside}/" if inside else ""
+        rest = (name[len(prefix) :] for name in self._infos if name.startswith(prefix))
+        return sorted({name.split("/")[0] for name in rest if "/" in name})
+
+    def member(self, name: str) -> Member:
+        self._check(name)
+        self.extract(name)
+        return Member(self._folder / name, f"{self.label}: {name}")
+
+    def npz(self, name: str) -> Zip:
+        self._check(name)
+        label, size = f"{self.label}: {name}", self._infos[name].file_size
+        if size > _LONG:
+            log.info("%s: reading through %s for its list of arrays", label, show_bytes(size))
+        with self._reading(label):
+            return Zip(label, self._archive.open(name), self._folder / name)
+
+    def close(self, keep: bool) -> None:
+        self._archive.close()
+        if not keep:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def extract(self, *names: str) -> None:
+        """Extract those of the members that are there and not extracted yet, in the order of the file."""
+        for partial in self._folder.glob("**/.*.partial-*"):  # left by a process that was killed as it wrote
+            partial.unlink(missing_ok=True)
+        wanted = [self._infos[name] for name in names if self.has(name) and not (self._folder / name).exists()]
+        self._check_disk(sum(info.file_size for info in wanted))
+        for info in sorted(wanted, key=lambda info: info.header_offset):  # backwards is slow in a zip inside a zip
+            with new_file(self._folder / info.filename) as path, path.open("wb") as stream:
+                for chunk in self._chunks(info):
+                    stream.write(chunk)
+
+    def _chunks(self, info: zipfile.ZipInfo) -> Iterator[bytes]:
+        size = 0
+        with self._reading(f"{self.label}: {info.filename}"), self._archive.open(info) as stream:
+            while chunk := stream.read(CHUNK_BYTES):  # the last of which compares the CRC-32
+                size += len(chunk)
+                yield chunk
+            if size != info.file_size:
+                raise EOFError(f"ends after {size:,} of {info.file_size:,} bytes")
+
+    def _check_disk(self, needed: int) -> None:
+        place = next(folder for folder in (self._folder, *self._folder.parents) if folder.exists())
+        free = shutil.disk_usage(place).free
+        if needed > free:
+            error = StoreError(
+                f"{self.label}: extracting it needs {show_bytes(needed)} of disk in {place}, {show_bytes(free)} are "
+                f"free; free some space, or set NODEWISE_CACHE to a folder on another disk"
+            )
+            error.errno = errno.ENOSPC
+            raise error
+        if needed > _LONG:
+            log.info("%s: extracting %s into %s", self.label, show_bytes(needed), self._folder)
+
+    @staticmethod
+    def _reading(label: str) -> AbstractContextManager[None]:
+        # Damaged bytes can make zipfile and its decoders raise almost anything.
+        return reading(label, "a valid zip", (Exception,), advice="fetch it again, or unpack it yourself")
+
+
+def open_files(path: Path) -> Files:
+    """The files of a folder, or of a zip as it was downloaded."""
+    return Files(path) if path.is_dir() else _open_zip(path)
+
+
+def _open_zip(path: Path) -> Zip:
+    with reading(path):
+        state = path.stat()
+    digest = hashlib.sha256(f"{path.resolve()} {state.st_size} {state.st_mtime_ns}".encode()).hexdigest()[:16]
+    return Zip(str(path), path, cache_dir() / "unpacked" / f"{path.stem}-{digest}")

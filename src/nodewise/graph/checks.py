@@ -1,0 +1,220 @@
+"""What the user gives, turned into arrays that the rest can trust, or into one error that names what is wrong."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from nodewise._util.errors import InputError
+from nodewise._util.types import AnyArray, DoubleArray, Features, IntArray
+from nodewise.graph.features import Quantized
+
+LABELS_AT_ONCE = 1 << 22
+SEEDS = 2**63  # from 0 on
+UNKNOWN = -1  # the label of a node whose label is not known
+
+
+def checked_nodes(nodes: Any, num_nodes: int, what: str) -> IntArray:
+    """Node ids as int64, or an error that names the first that cannot be one. A boolean mask is taken as a mask."""
+    array = _as_array(what, nodes)
+    if array.dtype == bool:
+        if array.shape != (num_nodes,):
+            raise InputError(
+                f"{what}: a mask of shape {array.shape}; expected one entry for each of {num_nodes:,} nodes"
+            )
+        return np.flatnonzero(array)
+    if array.ndim != 1:
+        raise InputError(f"{what}: an array of shape {array.shape}; expected a list of node ids")
+    if array.size and array.dtype.kind not in "iu":
+        raise InputError(f"{what}: ids of type {array.dtype}; node ids are whole numbers from 0 to {num_nodes - 1:,}")
+    wrong = np.flatnonzero((array < 0) | (array >= num_nodes))
+    if wrong.size:
+        raise InputError(
+            f"{what}: entry {wrong[0]:,} is {array[wrong[0]]}; node ids are whole numbers from 0 to {num_nodes - 1:,}"
+        )
+    return array.astype(np.int64)
+
+
+def check_number(
+    name: str, value: Any, expected: str, low: float, high: float = math.inf, *, strictly: bool = False
+) -> None:
+    """Raise unless ``value`` is a finite number from ``low`` on, or ``strictly`` above it, and below ``high``."""
+    number = isinstance(value, Real) and math.isfinite(value)
+    if not number or not low <= value < high or (strictly and value == low):
+        raise InputError(f"{name}={value!r}: expected {expected}")
+
+
+def checked_seed(seed: int) -> int:
+    if not isinstance(seed, int | np.integer) or not 0 <= seed < SEEDS:
+        raise InputError(f"seed={seed!r}: expected a whole number from 0 to 2^63 - 1")
+    return int(seed)
+
+
+def checked_features(features: Any, num_nodes: int) -> Features | None:
+    """Features as float32 (float16, int8) rows, dense or CSR; every value finite, one row a node."""
+    if features is None:
+        return None
+    if isinstance(features, Quantized):
+        if features.shape[0] != num_nodes:
+            raise InputError(f"features: {features.shape[0]:,} rows for {num_nodes:,} nodes; expected one row a node")
+        return features
+    if sp.issparse(features):
+        features = sp.csr_matrix(features, dtype=np.float32)
+        if not features.has_canonical_format:
+            features = features.copy()  # the caller's matrix stays as it is
+            features.sum_duplicates()
+        values = features.data
+    else:
+        if not isinstance(features, np.ndarray):
+            features = _as_array("features", features)
+        if features.ndim != 2:
+            raise InputError(f"features: an array of shape {features.shape}; expected (num_nodes, num_features)")
+        if features.dtype.kind not in "fiub":
+            raise InputError(f"features: values of type {features.dtype}; expected numbers")
+        if features.dtype not in (np.float32, np.float16):
+            features = features.astype(np.float32)
+        if not features.flags.c_contiguous:
+            features = np.ascontiguousarray(features)
+        values = features
+    if features.shape[0] != num_nodes:
+        raise InputError(f"features: {features.shape[0]:,} rows for {num_nodes:,} nodes; expected one row a node")
+    _check_finite(values, features)
+    return features
+
+
+def checked_labels(labels: Any, num_nodes: int) -> AnyArray | None:
+    """Labels as int64 with -1 for unknown, or a 0/1 matrix (int8) with several labels a node."""
+    if labels is None:
+        return None
+    array = _whole_labels(_as_array("labels", labels))
+    if array.ndim not in (1, 2) or array.dtype.kind not in "iub":
+        raise InputError(
+            f"labels: an array of shape {array.shape} and type {array.dtype}; expected whole numbers, -1 for unknown, "
+            f"or a 0/1 matrix with a column a label"
+        )
+    if array.shape[0] != num_nodes:
+        raise InputError(f"labels: {array.shape[0]:,} for {num_nodes:,} nodes; expected one a node, -1 for unknown")
+    low, high = (0, 1) if array.ndim == 2 else (UNKNOWN, np.iinfo(np.int64).max)
+    wrong = np.argwhere((array < low) | (array > high))
+    if wrong.size:
+        where = tuple(int(i) for i in wrong[0])
+        expected = "0 or 1" if array.ndim == 2 else "0 or more, or -1 for unknown"
+        raise InputError(f"labels: node {where[0]:,} has {array[where]}; expected {expected}")
+    return array.astype(np.int8 if array.ndim == 2 else np.int64)
+
+
+def present_labels(labels: AnyArray) -> IntArray:
+    """The labels that occur, in order; a part at a time, since ``labels`` may be a file of any size."""
+    parts = [np.unique(labels[first : first + LABELS_AT_ONCE]) for first in range(0, labels.size, LABELS_AT_ONCE)]
+    found = np.unique(np.concatenate([np.zeros(0, np.int64), *parts]))
+    return np.asarray(found[found != UNKNOWN], np.int64)
+
+
+def _as_array(what: str, values: Any) -> AnyArray:
+    """An array of anything array-like, a tensor with gradients included."""
+    try:
+        return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+    except ValueError as error:
+        raise InputError(f"{what}: cannot be made an array ({error}); expected rows of equal length") from error
+
+
+def _whole_labels(array: AnyArray) -> AnyArray:
+    """Labels that came as floats, as they do from PyTorch Geometric: whole numbers, NaN for unknown."""
+    if array.dtype.kind != "f":
+        return array
+    known = ~np.isnan(array)
+    whole = np.where(known, array, UNKNOWN)
+    if not np.all(whole == np.floor(whole)) or (array.ndim == 2 and not known.all()):
+        return array
+    return whole.astype(np.int64)
+
+
+def checked_edges(edge_index: Any) -> AnyArray:
+    edges = _as_array("edge_index", edge_index)
+    if edges.ndim != 2 or edges.shape[0] != 2:
+        hint = "; pass its transpose" if edges.ndim == 2 and edges.shape[1] == 2 else ""
+        raise InputError(f"edge_index: an array of shape {edges.shape}; expected (2, num_edges){hint}")
+    if edges.dtype.kind == "f":
+        wrong = np.argwhere(~np.isfinite(edges) | (edges != np.floor(edges)))
+        if wrong.size:
+            raise InputError(
+                f"edge_index: edge {wrong[0][1]:,} names node {edges[tuple(wrong[0])]}; node ids are whole numbers"
+            )
+        edges = edges.astype(np.int64)
+    if edges.dtype.kind not in "iu":
+        raise InputError(f"edge_index: ids of type {edges.dtype}; node ids are whole numbers")
+    return edges if edges.dtype == np.int32 else edges.astype(np.int64, copy=False)
+
+
+def implied_num_nodes(edges: AnyArray, *per_node: Any) -> int:
+    for known in per_node:
+        if known is not None:
+            return int(known.shape[0]) if hasattr(known, "shape") else len(known)
+    return int(edges.max()) + 1 if edges.size else 0
+
+
+def check_ids(edges: AnyArray, num_nodes: int) -> None:
+    if num_nodes < 1:
+        raise InputError("the graph is empty: expected at least one node")
+    if edges.size == 0:
+        return
+    if edges.min() < 0 or edges.max() >= num_nodes:
+        side, edge = np.argwhere((edges < 0) | (edges >= num_nodes))[0]
+        raise InputError(
+            f"edge_index: edge {edge:,} names node {edges[side, edge]}; node ids are whole numbers from 0 to "
+            f"{num_nodes - 1:,}. Raise num_nodes or drop the edge"
+        )
+
+
+def checked_edge_weight(weights: Any, num_edges: int) -> DoubleArray:
+    array = np.asarray(weights)
+    if array.shape != (num_edges,):
+        raise InputError(
+            f"edge_weight: an array of shape {array.shape}; expected one weight for each of {num_edges:,} edges"
+        )
+    if array.dtype.kind not in "fiub":
+        raise InputError(f"edge_weight: values of type {array.dtype}; expected numbers")
+    with np.errstate(over="ignore", under="ignore"):
+        stored = array.astype(np.float32)
+    wrong = np.flatnonzero(~(np.isfinite(stored) & (stored > 0)))
+    if wrong.size:
+        raise InputError(f"edge_weight: edge {wrong[0]:,} has weight {array[wrong[0]]}; expected a float32 above 0")
+    return array.astype(np.float64)
+
+
+def check_names(
+    node_names: Sequence[str] | None, label_names: Sequence[str] | None, labels: AnyArray | None, num_nodes: int
+) -> None:
+    if node_names is not None and len(node_names) != num_nodes:
+        raise InputError(f"node_names: {len(node_names):,} names for {num_nodes:,} nodes; expected one a node")
+    if label_names is None:
+        return
+    needed = 0 if labels is None else labels.shape[1] if labels.ndim == 2 else int(labels.max(initial=-1)) + 1
+    if len(label_names) < needed:
+        raise InputError(f"label_names: {len(label_names):,}; expected one for each label from 0 to {needed - 1:,}")
+    wrong = [name for name in label_names if not isinstance(name, str)]
+    if wrong:
+        raise InputError(f"label_names: {wrong[0]!r} is not a string; expected a name for each label")
+
+
+def _check_finite(values: AnyArray, features: Features) -> None:
+    """In slices, so that a file larger than memory can be checked."""
+    step = max(1, (1 << 24) // max(1, values.shape[1] if values.ndim == 2 else 1))
+    for first in range(0, values.shape[0], step):
+        finite = np.isfinite(values[first : first + step])
+        if not finite.all():
+            spot = int(np.flatnonzero(~finite)[0])
+            if values.ndim == 2:
+                row, column = first + spot // values.shape[1], spot % values.shape[1]
+            else:
+                row = int(np.searchsorted(features.indptr, first + spot, side="right")) - 1
+                column = int(features.indices[first + spot])
+            raise InputError(
+                f"features: node {row:,} has {float(values[(row, column) if values.ndim == 2 else first + spot])} in "
+                f"column {column:,}; expected finite numbers. Fill or drop the missing values first"
+            )

@@ -1,0 +1,372 @@
+"""Graph: the adjacency that every engine walks on, and what is known of its nodes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from nodewise._util.errors import InputError
+from nodewise._util.types import AnyArray, DoubleArray, Features, IntArray
+from nodewise.graph import adjacency
+from nodewise.graph.checks import (
+    check_ids,
+    check_names,
+    checked_edge_weight,
+    checked_edges,
+    checked_features,
+    checked_labels,
+    checked_nodes,
+    implied_num_nodes,
+    present_labels,
+)
+from nodewise.graph.features import Quantized, dense_rows
+
+if TYPE_CHECKING:
+    import networkx
+    import torch_geometric.data
+
+ADJACENCY_FACTS = ("degrees", "total_degree", "least_degree", "cumulative_weights")  # made once, on first use
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Graph:
+    """An undirected graph with one loop on every node, and its features, labels and names.
+
+    Make one with :meth:`from_edges`, :meth:`from_scipy`, :meth:`from_networkx`, :meth:`from_pyg` or
+    :func:`nodewise.load`; the constructor trusts its arrays.
+
+    >>> import numpy as np
+    >>> Graph.from_edges(np.array([[0, 1], [1, 2]]), num_nodes=4)
+    Graph(nodes=4, edges=2)
+    """
+
+    indptr: IntArray
+    indices: AnyArray
+    edge_weight: AnyArray | None = None
+    features: Features | None = None
+    labels: AnyArray | None = None
+    node_names: Sequence[str] | None = None
+    label_names: Sequence[str] | None = None
+    splits: Mapping[str, IntArray] = dataclasses.field(default_factory=dict)
+    name: str = "graph"
+
+    def __post_init__(self) -> None:
+        # Read-only arrays are one type to the compiled kernels, whether they lie in memory or in a file.
+        for field in ("indptr", "indices", "edge_weight"):
+            array = getattr(self, field)
+            if array is not None:
+                view = np.asarray(array).view()
+                view.flags.writeable = False
+                object.__setattr__(self, field, view)
+
+    # ------------------------------------------------------------------ making one
+
+    @classmethod
+    def from_edges(
+        cls,
+        edge_index: AnyArray,
+        num_nodes: int | None = None,
+        features: Features | None = None,
+        labels: AnyArray | None = None,
+        *,
+        edge_weight: AnyArray | None = None,
+        node_names: Sequence[str] | None = None,
+        label_names: Sequence[str] | None = None,
+        splits: Mapping[str, AnyArray] | None = None,
+        name: str = "graph",
+        threads: int | None = None,
+    ) -> Graph:
+        """A graph from a ``(2, E)`` integer array; direction is ignored, loops and repeats are welcome.
+
+        >>> import numpy as np
+        >>> Graph.from_edges(np.array([[0, 0], [1, 1]])).num_edges
+        1
+        """
+        edges = checked_edges(edge_index)
+        if num_nodes is not None and not isinstance(num_nodes, int | np.integer):
+            raise InputError(f"num_nodes={num_nodes!r}: expected a whole number")
+        if num_nodes is None:
+            num_nodes = implied_num_nodes(edges, features, labels, node_names)
+        check_ids(edges, num_nodes)
+        if edge_weight is None:
+            adj = adjacency.from_edges(edges[0], edges[1], num_nodes, threads)
+        else:
+            weights = checked_edge_weight(edge_weight, edges.shape[1])
+            adj = adjacency.from_weighted_edges(edges[0], edges[1], weights, num_nodes)
+        return cls(
+            adj.indptr,
+            adj.indices,
+            adj.weights,
+            features=checked_features(features, num_nodes),
+            labels=checked_labels(labels, num_nodes),
+            node_names=node_names,
+            label_names=label_names,
+            splits=splits or {},
+            name=name,
+        )._checked()
+
+    @classmethod
+    def from_scipy(
+        cls, matrix: Any, features: Features | None = None, labels: AnyArray | None = None, **known: Any
+    ) -> Graph:
+        """A graph from a square sparse matrix; entries other than 0 and 1 are edge weights.
+
+        >>> import scipy.sparse
+        >>> Graph.from_scipy(scipy.sparse.csr_matrix([[0, 1], [1, 0]]))
+        Graph(nodes=2, edges=1)
+        """
+        coo = sp.coo_matrix(matrix, copy=True)
+        coo.sum_duplicates()
+        if coo.shape[0] != coo.shape[1]:
+            raise InputError(f"matrix of shape {coo.shape}: an adjacency is square")
+        used = coo.data != 0
+        edges, values = np.stack([coo.row[used], coo.col[used]]), coo.data[used]
+        weighted = bool(np.any(values != 1))
+        return cls.from_edges(edges, coo.shape[0], features, labels, edge_weight=values if weighted else None, **known)
+
+    @classmethod
+    def from_networkx(
+        cls,
+        graph: networkx.Graph,
+        features: Features | None = None,
+        labels: AnyArray | None = None,
+        weight: str = "weight",
+        **known: Any,
+    ) -> Graph:
+        """A graph from networkx, nodes in its own order, their names kept; ``weight`` names the edge attribute.
+
+        >>> import networkx
+        >>> Graph.from_networkx(networkx.path_graph(3))
+        Graph(nodes=3, edges=2)
+        """
+        nodes = list(graph.nodes)
+        position = {node: i for i, node in enumerate(nodes)}
+        triples = [(position[u], position[v], w) for u, v, w in graph.edges(data=weight, default=None)]
+        edges = np.array([(u, v) for u, v, _ in triples], np.int64).reshape(-1, 2).T
+        weights = None
+        if any(w is not None for _, _, w in triples):
+            weights = np.array([1.0 if w is None else w for _, _, w in triples])
+        known.setdefault("node_names", [str(node) for node in nodes])
+        return cls.from_edges(edges, len(nodes), features, labels, edge_weight=weights, **known)
+
+    @classmethod
+    def from_pyg(cls, data: torch_geometric.data.Data, **known: Any) -> Graph:
+        """A graph from PyTorch Geometric's ``Data``: ``edge_index``, ``x``, ``y``, ``edge_weight`` and the masks.
+
+        >>> Graph.from_pyg(Graph.from_edges([[0, 1], [1, 2]]).to_pyg())
+        Graph(nodes=3, edges=2)
+        """
+
+        def array(field: str) -> AnyArray | None:
+            value = getattr(data, field, None)
+            return None if value is None else np.asarray(value.detach().cpu().numpy())
+
+        edges = array("edge_index")
+        if edges is None:
+            raise InputError("data.edge_index is missing: expected a (2, E) tensor, as PyTorch Geometric makes it")
+        masks = {part: array(f"{part}_mask") for part in ("train", "val", "test")}
+        known.setdefault("splits", {p: np.flatnonzero(m) for p, m in masks.items() if m is not None and m.ndim == 1})
+        labels = array("y")
+        if labels is not None and labels.ndim == 2 and labels.shape[1] == 1:
+            labels = labels[:, 0]
+        return cls.from_edges(edges, data.num_nodes, array("x"), labels, edge_weight=array("edge_weight"), **known)
+
+    def replace(self, **changes: Any) -> Graph:
+        """A graph that shares everything with this one but the ``changes``, which are checked.
+
+        >>> Graph.from_edges([[0, 1], [1, 2]]).replace(labels=[0, 1, -1])
+        Graph(nodes=3, edges=2, labels)
+        """
+        if "features" in changes:
+            changes["features"] = checked_features(changes["features"], self.num_nodes)
+        if "labels" in changes:
+            changes["labels"] = checked_labels(changes["labels"], self.num_nodes)
+        changed = dataclasses.replace(self, **changes)._checked()
+        if not changes.keys() & {"indptr", "indices", "edge_weight"}:  # what is known of the adjacency stays true
+            changed._cache(**{name: self.__dict__[name] for name in ADJACENCY_FACTS if name in self.__dict__})
+        return changed
+
+    def __deepcopy__(self, memo: Any) -> Graph:
+        """Itself: a graph does not change, and scikit-learn's ``clone`` copies what it does not know."""
+        return self
+
+    def _cache(self, **facts: Any) -> None:
+        """Keep what is known of the adjacency already, so that it is not computed on first use."""
+        self.__dict__.update(facts)
+
+    def _checked(self) -> Graph:
+        """This graph, if its names and splits fit its nodes and labels."""
+        check_names(self.node_names, self.label_names, self.labels, self.num_nodes)
+        splits = {p: checked_nodes(nodes, self.num_nodes, f"splits[{p!r}]") for p, nodes in self.splits.items()}
+        return dataclasses.replace(self, splits=splits)
+
+    def subgraph(self, nodes: AnyArray) -> Graph:
+        """The graph that ``nodes`` induce, renumbered in the order given.
+
+        >>> Graph.from_edges([[0, 1, 2], [1, 2, 3]]).subgraph([3, 2])
+        Graph(nodes=2, edges=1)
+        """
+        nodes = checked_nodes(nodes, self.num_nodes, "nodes")
+        if np.unique(nodes).size != nodes.size:
+            raise InputError("nodes: a subgraph takes each node once")
+        adj = adjacency.induced(self.indptr, self.indices, self.edge_weight, nodes)
+        return dataclasses.replace(
+            self,
+            indptr=adj.indptr,
+            indices=adj.indices,
+            edge_weight=adj.weights,
+            features=_rows(self.features, nodes),
+            labels=None if self.labels is None else self.labels[nodes],
+            node_names=None if self.node_names is None else [self.node_names[i] for i in nodes],
+            splits={},
+            name=f"{self.name}[{nodes.size:,} nodes]",
+        )
+
+    # ------------------------------------------------------------------ what it is
+
+    @property
+    def num_nodes(self) -> int:
+        """Nodes, those without edges included."""
+        return self.indptr.size - 1
+
+    @property
+    def num_entries(self) -> int:
+        """Stored adjacency entries: each edge twice, each loop once. The paper's ``2m`` where edges have no weights."""
+        return int(self.indptr[-1])
+
+    @property
+    def num_edges(self) -> int:
+        """Undirected edges, loops apart."""
+        return (self.num_entries - self.num_nodes) // 2
+
+    @cached_property
+    def degrees(self) -> DoubleArray:
+        """``d_u``: the number of entries in a node's row, or the sum of their weights. The loop counts."""
+        if self.edge_weight is None:
+            return np.diff(self.indptr).astype(np.float64)
+        return np.add.reduceat(self.edge_weight.astype(np.float64), self.indptr[:-1])
+
+    def degrees_of(self, nodes: IntArray) -> DoubleArray:
+        """``d_u`` of some nodes, without a look at the others."""
+        if "degrees" in self.__dict__:
+            return self.degrees[nodes]
+        first, last = self.indptr[nodes], self.indptr[nodes + 1]
+        if self.edge_weight is None:
+            return np.asarray(last - first, np.float64)
+        rows = zip(first.tolist(), last.tolist(), strict=True)
+        return np.array([self.edge_weight[a:b].sum(dtype=np.float64) for a, b in rows])
+
+    @property
+    def kernel_weights(self) -> AnyArray:
+        """The edge weights as kernels take them: read-only, and empty where edges have none."""
+        weights = np.zeros(0, np.float32) if self.edge_weight is None else self.edge_weight
+        weights.flags.writeable = False
+        return weights
+
+    @property
+    def kernel_adjacency(self) -> tuple[AnyArray, ...]:
+        """What kernels over the adjacency take first; without edge weights a row's length is its degree."""
+        degrees = np.zeros(0) if self.edge_weight is None else self.degrees
+        return self.indptr, self.indices, self.kernel_weights, degrees
+
+    @cached_property
+    def total_degree(self) -> float:
+        """The paper's ``2m``."""
+        return float(self.num_entries if self.edge_weight is None else self.degrees.sum())
+
+    @cached_property
+    def least_degree(self) -> float:
+        if self.edge_weight is not None:
+            return float(self.degrees.min())
+        step = 1 << 20  # of a graph larger than memory, a part at a time
+        starts = range(0, self.num_nodes, step)
+        return float(min(int(np.diff(self.indptr[i : i + step + 1]).min()) for i in starts))
+
+    @cached_property
+    def cumulative_weights(self) -> DoubleArray:
+        """Running sum of the edge weights within each row, by which walks choose; empty where edges have no weights."""
+        if self.edge_weight is None:
+            return _frozen(np.zeros(0))
+        return _frozen(adjacency.running_sums(self.indptr, self.edge_weight))
+
+    @property
+    def num_features(self) -> int:
+        """Columns of the features; 0 where there are none."""
+        return 0 if self.features is None else int(self.features.shape[1])
+
+    @cached_property
+    def present_labels(self) -> IntArray:
+        """The labels that occur, in order; columns, where nodes have several labels."""
+        if self.labels is None:
+            return np.zeros(0, np.int64)
+        return np.arange(self.labels.shape[1]) if self.multilabel else present_labels(self.labels)
+
+    @property
+    def multilabel(self) -> bool:
+        """Whether labels are a 0/1 matrix, with several per node."""
+        return self.labels is not None and self.labels.ndim == 2
+
+    def to_scipy(self) -> sp.csr_matrix:
+        """The adjacency with its loops, as float64 CSR.
+
+        >>> Graph.from_edges([[0], [1]]).to_scipy().toarray()
+        array([[1., 1.],
+               [1., 1.]])
+        """
+        data = np.ones(self.num_entries) if self.edge_weight is None else self.edge_weight.astype(np.float64)
+        shape = (self.num_nodes, self.num_nodes)
+        return sp.csr_matrix((data, self.indices.astype(np.int64), self.indptr), shape=shape)
+
+    def to_pyg(self) -> torch_geometric.data.Data:
+        """A ``Data`` of PyTorch Geometric: ``edge_index`` without loops, dense ``x``, ``y``, ``edge_weight``, masks.
+
+        >>> data = Graph.from_edges([[0, 1], [1, 2]], labels=[0, 1, 0]).to_pyg()
+        >>> data.num_edges, data.y.tolist()
+        (4, [0, 1, 0])
+        """
+        try:
+            import torch
+            from torch_geometric.data import Data
+        except ImportError as error:
+            raise InputError(f"to_pyg needs PyTorch Geometric ({error}); pip install 'nodewise[baselines]'") from error
+        sources = np.repeat(np.arange(self.num_nodes), np.diff(self.indptr))
+        apart = sources != self.indices
+        if self.edge_weight is not None:
+            apart |= self.edge_weight != 1  # a loop that is not the one that every node gets
+        arrays: dict[str, AnyArray | None] = {
+            "edge_index": np.stack([sources[apart], self.indices[apart].astype(np.int64)]),
+            "edge_weight": None if self.edge_weight is None else self.edge_weight[apart],
+            "x": None if self.features is None else dense_rows(self.features, np.arange(self.num_nodes), "none"),
+            "y": self.labels,
+        }
+        for part, nodes in self.splits.items():
+            arrays[f"{part}_mask"] = np.isin(np.arange(self.num_nodes), nodes)
+        tensors = {name: torch.tensor(array) for name, array in arrays.items() if array is not None}
+        return Data(num_nodes=self.num_nodes, **tensors)
+
+    def __repr__(self) -> str:
+        parts = [f"nodes={self.num_nodes:,}", f"edges={self.num_edges:,}"]
+        if self.edge_weight is not None:
+            parts.append("weighted")
+        if self.features is not None:
+            kind = "sparse " if sp.issparse(self.features) else ""
+            parts.append(f"features={kind}{self.num_features:,}")
+        if self.labels is not None:
+            parts.append(f"labels={self.labels.shape[1]} per node" if self.multilabel else "labels")
+        return f"Graph({', '.join(parts)})"
+
+
+def _rows(features: Features | None, nodes: IntArray) -> Features | None:
+    if features is None:
+        return None
+    return features.take(nodes) if isinstance(features, Quantized) else features[nodes]
+
+
+def _frozen(array: DoubleArray) -> DoubleArray:
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,8 @@
+"""Edge lists and tables -> a store, or a Graph."""
+
+from __future__ import annotations
+
+from nodewise.importing.building import import_raw
+from nodewise.importing.importer import import_graph, import_store
+
+__all__ = ["import_graph", "import_raw", "import_store"]

@@ -1,0 +1,140 @@
+"""Features -> ``features.npy``, in the type asked for, or the three parts of a sparse matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import scipy.sparse as sp
+
+from nodewise._util.budget import room_for
+from nodewise._util.errors import InputError
+from nodewise._util.progress import Progress
+from nodewise._util.types import AnyArray
+from nodewise.formats.raw import FeatureStream
+from nodewise.graph.features import column_steps, encode
+from nodewise.importing.work import Work
+from nodewise.store.manifest import DENSE, SPARSE, STEPS
+from nodewise.store.streaming import WRITER_BYTES, ArrayWriter
+
+Conversion = Callable[[AnyArray, int], AnyArray]
+
+FEATURE_DTYPES = ("float32", "float16", "int8")
+PART_BYTES = 8 << 20  # of float32 rows at a time
+
+
+def check_dtype(feature_dtype: str | None) -> None:
+    if feature_dtype not in (None, *FEATURE_DTYPES):
+        raise InputError(f"feature_dtype={feature_dtype!r}: expected {', '.join(FEATURE_DTYPES)}")
+
+
+def dense_or_sparse(
+    features: FeatureStream | sp.csr_matrix | None, feature_dtype: str | None
+) -> tuple[FeatureStream | None, sp.csr_matrix | None]:
+    """Features to be stored dense, or else sparse, which only float32 can be."""
+    if features is None or isinstance(features, FeatureStream):
+        return features, None
+    if feature_dtype in (None, "float32"):
+        return None, features
+
+    def parts(rows: int) -> Iterator[AnyArray]:
+        for first in range(0, features.shape[0], rows):
+            yield features[first : first + rows].toarray()
+
+    return FeatureStream(parts, int(features.shape[1])), None
+
+
+def write_dense(
+    stream: FeatureStream, feature_dtype: str | None, num_nodes: int | None, work: Work, memory: int, progress: Progress
+) -> int:
+    """Write the rows of ``stream``, and zeros for nodes that have none. Returns the number of rows.
+
+    Where ``num_nodes`` is not known yet, the file waits for a second call that knows it.
+    """
+    if DENSE in work.files:
+        return work.files[DENSE].shape[0]
+    room_for("writing features", memory, 8 * PART_BYTES, WRITER_BYTES)
+    kind = feature_dtype or stream.dtype
+    convert = _conversion(stream, kind, num_nodes, work, progress)
+    done = work.done.get("features", {"rows": 0, "ended": False})
+    with ArrayWriter(work.store / DENSE, kind, stream.width, keep=done["rows"] or None) as writer:
+        if not done["ended"]:
+            _append_rows(writer, stream, convert, num_nodes, work, progress)
+        rows = writer.rows
+        if num_nodes is not None:
+            step = _part_rows(stream.width)
+            for first in range(rows, num_nodes, step):
+                writer.append(convert(np.zeros((min(step, num_nodes - first), stream.width), np.float32), first))
+            work.add_files({DENSE: writer.finish()})
+    return rows
+
+
+def _append_rows(
+    writer: ArrayWriter,
+    stream: FeatureStream,
+    convert: Conversion,
+    num_nodes: int | None,
+    work: Work,
+    progress: Progress,
+) -> None:
+    kept, read = writer.rows, 0
+    for part in stream.parts(_part_rows(stream.width)):
+        fresh = part[max(0, kept - read) :]
+        read += part.shape[0]
+        writer.append(convert(fresh, read - fresh.shape[0]))
+        work.note(work.store / DENSE, features={"rows": writer.rows, "ended": False})
+        progress("writing features", read, num_nodes)
+    work.note(work.store / DENSE, features={"rows": writer.rows, "ended": True})
+
+
+def _part_rows(width: int) -> int:
+    return max(1, PART_BYTES // (4 * max(1, width)))
+
+
+def _conversion(stream: FeatureStream, kind: str, num_nodes: int | None, work: Work, progress: Progress) -> Conversion:
+    """What turns rows, the first of which is about node ``first``, into ``kind``."""
+    if kind == "int8":
+        scale, offset = _steps(stream, num_nodes, work, progress)
+        return lambda rows, _: encode(rows, scale, offset)
+    if kind == "float16":
+        return _halved
+    return lambda rows, _: rows
+
+
+def _halved(rows: AnyArray, first: int) -> AnyArray:
+    with np.errstate(over="ignore"):
+        halves = rows.astype(np.float16)
+    wrong = np.argwhere(np.isinf(halves))
+    if wrong.size:
+        row, column = (int(i) for i in wrong[0])
+        raise InputError(
+            f"features: node {first + row:,} has {rows[row, column]} in column {column:,}, and float16 ends at 65504; "
+            f"pass --feature-dtype float32 or int8 (Python: feature_dtype)"
+        )
+    return halves
+
+
+def _steps(stream: FeatureStream, num_nodes: int | None, work: Work, progress: Progress) -> AnyArray:
+    """Scale and offset of each column, from one pass over the rows."""
+    if STEPS not in work.files:
+        low, high = np.full(stream.width, np.inf), np.full(stream.width, -np.inf)
+        read = 0
+        for part in stream.parts(_part_rows(stream.width)):
+            low, high = np.minimum(low, part.min(0)), np.maximum(high, part.max(0))
+            read += part.shape[0]
+            progress("measuring features", read, num_nodes)
+        if num_nodes is None or read < num_nodes:  # nodes without a row get zeros
+            low, high = np.minimum(low, 0), np.maximum(high, 0)
+        with ArrayWriter(work.store / STEPS, np.float32, stream.width) as writer:
+            writer.append(np.stack(column_steps(low, high)))
+            work.add_files({STEPS: writer.finish()})
+    steps: AnyArray = np.load(work.store / STEPS)
+    return steps
+
+
+def write_sparse(matrix: sp.csr_matrix, num_nodes: int, work: Work) -> None:
+    """Write the parts of a sparse matrix; nodes without a row get an empty one."""
+    missing = num_nodes + 1 - matrix.indptr.size
+    indptr = np.concatenate((matrix.indptr, np.full(missing, matrix.indptr[-1], matrix.indptr.dtype)))
+    for name, array in zip(SPARSE, (matrix.data, matrix.indices, indptr), strict=True):
+        work.write_array(name, array)

@@ -1,0 +1,130 @@
+"""The ids in the files -> nodes 0 to n-1, a part at a time.
+
+Ids are whole numbers that say the node outright, or names. Names are numbered in the order of the feature file where
+it has a node column, then of the label file, then of the edges, row by row.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from nodewise._util.errors import InputError
+from nodewise._util.types import AnyArray, IntArray
+from nodewise.formats import columns
+from nodewise.formats.columns import Column
+from nodewise.graph.adjacency import MAX_NODES
+from nodewise.importing.name_table import NameTable
+
+WHOLE_IDS = f"node ids are whole numbers from 0 to at most {MAX_NODES - 1:,}. If these are names, pass --ids names"
+
+
+Read = Callable[[], Iterator[Column]]  # a column of ids, part by part, from the beginning
+
+
+class Numbering(Protocol):
+    """What turns columns of ids into nodes."""
+
+    names: NameTable | None  # where there is a table, ids must be read as text
+
+    def nodes(self, *ids: Column) -> IntArray:
+        """``(columns, rows)``; new names are numbered row by row."""
+
+
+class ByValue:
+    """The node of an id is the id itself."""
+
+    names: NameTable | None = None
+
+    def nodes(self, *ids: Column) -> IntArray:
+        return np.stack([columns.as_whole(column, 0, WHOLE_IDS, high=MAX_NODES - 1) for column in ids])
+
+
+class ByName:
+    """Nodes are numbered as their names first appear."""
+
+    def __init__(self, names: NameTable) -> None:
+        self.names: NameTable | None = names
+        self._table = names
+
+    def nodes(self, *ids: Column) -> IntArray:
+        return self._table.number(*(columns.as_text(column) for column in ids))
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeRange:
+    """The nodes that there can be, and the file that says so."""
+
+    count: int
+    path: Path
+
+    def check(self, nodes: IntArray, *ids: Column) -> None:
+        """Name the first row with a node beyond."""
+        outside = np.flatnonzero((nodes >= self.count).any(axis=0))
+        if outside.size:
+            row = int(outside[0])
+            column = ids[int(np.argmax(nodes[:, row] >= self.count))]
+            raise InputError(
+                f"{column.path}: {column.place(row)} names node {column.values[row].as_py()!r}, which is not in "
+                f"{self.path}; pass --add-missing-nodes or fix the file"
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeColumn:
+    """What a pass over the node column of features finds: nodes up to ``count``, and whether row i is about node i."""
+
+    count: int
+    in_order: bool
+
+
+def number_rows(path: Path, read: Read, numbering: Numbering, add_missing: bool) -> NodeColumn:
+    """Number the nodes that rows are about: each once and, unless ``add_missing``, none left out."""
+    seen = np.zeros(1 << 13, np.uint8)  # a bit a node
+    rows, largest, in_order = 0, -1, True
+    for column in read():
+        nodes = numbering.nodes(column)[0]
+        largest = max(largest, int(nodes.max(initial=-1)))
+        if largest >> 3 >= seen.size:
+            seen = np.concatenate((seen, np.zeros(max(seen.size, (largest >> 3) + 1 - seen.size), np.uint8)))
+        again = _first_repeat(nodes, seen)
+        if again is not None:
+            raise _repeated(column, again, int(nodes[again]), read, numbering)
+        np.bitwise_or.at(seen, nodes >> 3, _bits(nodes))
+        in_order = in_order and bool(np.array_equal(nodes, np.arange(rows, rows + nodes.size)))
+        rows += nodes.size
+    if rows <= largest and not add_missing:
+        byte = int(np.flatnonzero(seen != 0xFF)[0])
+        missing = 8 * byte + int(np.flatnonzero(np.unpackbits(seen[byte : byte + 1], bitorder="little") == 0)[0])
+        raise InputError(
+            f"{path}: node {missing} has no row, and ids go up to {largest}; expected one row a node. Pass "
+            f"--add-missing-nodes for rows of zeros, or --ids names if the ids have gaps"
+        )
+    return NodeColumn(largest + 1, in_order)
+
+
+def _bits(nodes: IntArray) -> AnyArray:
+    bits: AnyArray = np.left_shift(1, nodes & 7).astype(np.uint8)
+    return bits
+
+
+def _first_repeat(nodes: IntArray, seen: AnyArray) -> int | None:
+    """The first row whose node was seen before, in these rows or in earlier ones."""
+    again = np.ones(nodes.size, bool)
+    again[np.unique(nodes, return_index=True)[1]] = False
+    wrong = np.flatnonzero(again | ((seen[nodes >> 3] & _bits(nodes)) != 0))
+    return int(wrong[0]) if wrong.size else None
+
+
+def _repeated(column: Column, row: int, node: int, read: Read, numbering: Numbering) -> InputError:
+    """The error for a second row about one node; the first is looked for from the beginning."""
+    matches = ((part.first, np.flatnonzero(numbering.nodes(part)[0] == node)) for part in read())
+    first = next(begin + int(found[0]) for begin, found in matches if found.size)
+    return InputError(
+        f"{column.path}: rows {first + 1:,} and {column.first + row + 1:,} are both about node "
+        f"{column.values[row].as_py()!r}; expected one row a node. Remove one of them"
+    )

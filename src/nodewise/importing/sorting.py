@@ -1,0 +1,194 @@
+"""Edges that do not fit into memory -> rows in order: sorted runs in files, then all of them merged a range at a time.
+
+The first pass (:func:`write_run`) sorts as many edges as fit into memory and writes their keys to a file. The second
+(:class:`Merge`) takes the same range of keys from every run, as large as memory allows, and makes its rows. Runs are in
+order, so that a range of keys is one stretch of each file, found by looking at every ``STRIDE``-th key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from nodewise._util.threads import map_chunks
+from nodewise._util.types import AnyArray, DoubleArray
+from nodewise.graph.edge_keys import (
+    KEYS_PER_BUCKET,
+    ROW,
+    CsrRows,
+    Piece,
+    Sorted,
+    first_loop,
+    rows_of,
+    settled,
+    sorted_edges,
+)
+from nodewise.importing import plain
+
+STRIDE = 1 << 14  # keys between two that are looked at
+# Bytes at the worst moment, in the worst case: everything falls into one bucket.
+RUN_BYTES = {False: 8 + 16, True: 16 + 32 + 48}  # an edge: its ends and weight, its two keys, room to sort them
+MERGE_BYTES = {False: 8 + 8 + 4, True: 16 + 16 + 24 + 8}  # a key: as read, as dealt out, room to sort, its entry
+LOOP_BYTES = {False: 4 + 8 + 8, True: 8 + 8 + 16}  # a node: its loop, its degree, and where its row ends
+
+
+class RunFile:
+    """Sorted keys in a file, and their weights in another."""
+
+    def __init__(self, folder: Path, number: int, weighted: bool) -> None:
+        self.keys = folder / f"{number:06}.keys"
+        self.weights = folder / f"{number:06}.weights" if weighted else None
+
+    def __len__(self) -> int:
+        return self.keys.stat().st_size // 8
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        return (self.keys,) if self.weights is None else (self.keys, self.weights)
+
+    def write(self, pieces: Sequence[Piece]) -> None:
+        with self.keys.open("wb", buffering=0) as stream:
+            for piece in pieces:
+                plain.append(stream, piece.keys)
+        if self.weights is not None:
+            with self.weights.open("wb", buffering=0) as stream:
+                for piece in pieces:
+                    if piece.weights is not None:
+                        plain.append(stream, piece.weights)
+
+    def samples(self) -> AnyArray:
+        """Every ``STRIDE``-th key, the first one included."""
+        with self.keys.open("rb", buffering=0) as stream:
+            places = range(0, len(self), STRIDE)
+            return np.array([plain.read_at(stream, 8 * place, 1, np.uint64)[0] for place in places], np.uint64)
+
+    def read(self, first: int, keys: AnyArray, weights: DoubleArray | None) -> None:
+        """Fill ``keys``, and ``weights``, from place ``first`` on."""
+        with self.keys.open("rb", buffering=0) as stream:
+            plain.read_into(stream, 8 * first, keys)
+        if self.weights is not None and weights is not None:
+            with self.weights.open("rb", buffering=0) as stream:
+                plain.read_into(stream, 8 * first, weights)
+
+
+def write_run(run: RunFile, ends: AnyArray, weights: DoubleArray | None, threads: int) -> None:
+    """Sort edges ``(2, k)`` and write them as ``run``."""
+    largest = int(ends.max(initial=0))
+    run.write(sorted_edges(ends[0], ends[1], weights, largest + 1, threads).pieces)
+
+
+def least_room(runs: int, weighted: bool) -> int:
+    """Bytes with which so many runs can be merged: three strides of each, in the half that is for keys."""
+    return 2 * (3 * runs + 2) * STRIDE * MERGE_BYTES[weighted]
+
+
+class Stretch(NamedTuple):
+    """A part of a run."""
+
+    keys: AnyArray
+    weights: DoubleArray | None
+
+    def part(self, first: int, last: int) -> Stretch:
+        return Stretch(self.keys[first:last], None if self.weights is None else self.weights[first:last])
+
+
+class Merge:
+    """Rows in order from runs. ``least`` is the room in bytes without which there may be no way on."""
+
+    def __init__(self, runs: Sequence[RunFile], num_nodes: int, weighted: bool, threads: int) -> None:
+        self._runs, self._weighted, self._threads = runs, weighted, threads
+        self._end = num_nodes * ROW
+        self._sizes = [len(run) for run in runs]
+        self._samples = [run.samples() for run in runs]
+        self._all = np.sort(np.concatenate([np.zeros(0, np.uint64), *self._samples]))
+        self.num_keys = sum(self._sizes)
+        self.least = least_room(len(runs), weighted)
+
+    def ranges(self, start: int, room: int) -> Iterator[tuple[int, CsrRows, int]]:
+        """``(end, rows, keys)`` for each range of keys from ``start`` on that takes at most ``room`` bytes.
+
+        The last row may be cut at ``end``, where the next range begins; ``keys`` is how many were read.
+        """
+        places = [self._place(number, start) for number in range(len(self._runs))]
+        while start < self._end:
+            end = self._range_end(start, sum(places), room)
+            stretches = self._read(places, end)
+            counts = [stretch.keys.size for stretch in stretches]
+            joined = self._joined(start, end, stretches)
+            del stretches  # copied by now
+            rows = rows_of(joined, self._threads)
+            del joined
+            yield end, rows, sum(counts)
+            del rows  # before the next range is read
+            places = [place + count for place, count in zip(places, counts, strict=True)]
+            start = end
+
+    def _place(self, number: int, key: int) -> int:
+        """Where in a run the keys from ``key`` on begin."""
+        before = int(np.searchsorted(self._samples[number], np.uint64(key)))  # samples below key
+        first = max(0, before - 1) * STRIDE
+        keys = np.empty(min(STRIDE, self._sizes[number] - first), np.uint64)
+        self._runs[number].read(first, keys, None)
+        return first + int(np.searchsorted(keys, np.uint64(key)))
+
+    def _range_end(self, start: int, passed: int, room: int) -> int:
+        """The farthest key before which at most ``room`` is needed.
+
+        Below the ``j``-th of all samples there are at most ``j`` strides of keys, ``passed`` of which are done with.
+        """
+        affordable = (passed + 3 * room // 4 // MERGE_BYTES[self._weighted]) // STRIDE
+        end = int(self._all[affordable]) if affordable < self._all.size else self._end
+        loops = first_loop(start) + max(1, room // 4 // LOOP_BYTES[self._weighted])
+        return min(end, loops * ROW, self._end)
+
+    def _read(self, places: Sequence[int], end: int) -> list[Stretch]:
+        """What each run holds from its place up to the key ``end``.
+
+        All runs are read into one array: freed, it goes back to the system, which small ones do not.
+        """
+        samples = [int(np.searchsorted(keys, np.uint64(end))) for keys in self._samples]  # below end
+        lasts = [min(count * STRIDE, size) for count, size in zip(samples, self._sizes, strict=True)]
+        bounds = [0, *accumulate(last - place for place, last in zip(places, lasts, strict=True))]
+        keys = np.empty(bounds[-1], np.uint64)
+        weights = np.empty(bounds[-1], np.float64) if self._weighted else None
+
+        def stretch(number: int) -> Stretch:
+            mine = slice(bounds[number], bounds[number + 1])
+            found = Stretch(keys[mine], None if weights is None else weights[mine])
+            self._runs[number].read(places[number], *found)
+            return found.part(0, int(np.searchsorted(found.keys, np.uint64(end))))
+
+        return map_chunks(stretch, range(len(self._runs)), self._threads)
+
+    def _joined(self, start: int, end: int, stretches: Sequence[Stretch]) -> Sorted:
+        """All keys of a range in pieces that are cut at rows; equal keys are added up in the order of the runs."""
+        total = sum(stretch.keys.size for stretch in stretches)
+        cuts = self._cuts(start, end, total)
+        inner = np.array(cuts[1:-1], np.uint64)
+        places = [[0, *np.searchsorted(s.keys, inner).tolist(), s.keys.size] for s in stretches]
+        bounds = [sum(place[number] for place in places) for number in range(len(cuts))]
+        keys = np.empty(total, np.uint64)
+        weights = np.empty(total, np.float64) if self._weighted else None
+
+        def piece(number: int) -> Piece:
+            mine, at = slice(bounds[number], bounds[number + 1]), bounds[number]
+            for place, stretch in zip(places, stretches, strict=True):
+                part = stretch.part(place[number], place[number + 1])
+                keys[at : at + part.keys.size] = part.keys
+                if weights is not None and part.weights is not None:
+                    weights[at : at + part.keys.size] = part.weights
+                at += part.keys.size
+            return settled(cuts[number], cuts[number + 1], keys[mine], None if weights is None else weights[mine])
+
+        return Sorted(map_chunks(piece, range(len(cuts) - 1), self._threads), keys)
+
+    def _cuts(self, start: int, end: int, num_keys: int) -> list[int]:
+        """Rows between ``start`` and ``end`` that leave about a bucket of keys between them."""
+        inside = self._all[slice(*np.searchsorted(self._all, np.array([start, end - 1], np.uint64)))]
+        step = max(1, int(inside.size * KEYS_PER_BUCKET // max(1, num_keys)))
+        rows = {int(key) // ROW * ROW for key in inside[::step]}
+        return [start, *sorted(key for key in rows if start < key < end), end]

@@ -1,0 +1,204 @@
+"""The hidden folder beside the output in which an import grows, and the journal of what is done there.
+
+Files only grow, and the journal says how much of each is good. So an import that was cut off at any point can go on:
+what the journal does not know yet is dropped and made again. The finished store takes the output's name in one step.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from nodewise._util.atomic import AnyPath, beside, check_new_folder, flush, flush_file, flush_folder, swap_folders
+from nodewise._util.errors import InputError, StoreError
+from nodewise._util.memory import show_bytes
+from nodewise._util.os_errors import writing
+from nodewise._util.run_folder import RunFolder
+from nodewise._util.types import AnyArray
+from nodewise._version import __version__
+from nodewise.store import is_store
+from nodewise.store.blocks import slices
+from nodewise.store.manifest import MANIFEST, StoredFile
+from nodewise.store.streaming import ArrayWriter
+
+NOTE_SECONDS = 5.0  # between two journals, at least
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+_RESUME = "pass --resume to go on with it, or --overwrite to start over (Python: resume=True, overwrite=True)"
+_SAME = "run the same command with the same files, or pass --overwrite to start over"
+
+
+class Work:
+    """An import under way. ``done`` is what the journal says; :meth:`note` adds to it."""
+
+    def __init__(self, output: Path, job: Mapping[str, Any]) -> None:
+        self.output, self._target = output, Path(os.path.realpath(output))
+        self.folder = beside(self._target, "import")
+        self.run = RunFolder(self.folder, "import", job, "journal.json", ours=None, advice=_SAME, output=output)
+        self.store, self.runs = self.folder / "store", self.folder / "runs"
+        self.done: dict[str, Any] = {}
+        self.resumed = False
+        self._written: set[Path] = set()  # and perhaps not on the disk yet
+        self._saved = 0.0
+
+    def begin(self) -> None:
+        """Start with an empty folder."""
+        self.discard()
+        self.done, self.resumed = {}, False
+        self._written.clear()
+        for folder in (self.store, self.runs):
+            folder.mkdir()
+        self.save()
+
+    def resume(self) -> None:
+        """Go on where the journal ends, if there is one."""
+        self.done, self.resumed = self.run.read() or {}, self.run.begun
+
+    def note(self, *written: Path, **done: Any) -> None:
+        """Add to what is done, for which the files ``written`` matter; the journal follows every few seconds."""
+        self._written.update(written)
+        self.done.update(done)
+        if time.monotonic() - self._saved > NOTE_SECONDS:
+            self.save()
+
+    def save(self) -> None:
+        """Write the journal, after the files that it speaks of."""
+        for path in self._written:
+            flush_file(path)
+        self._written.clear()
+        self.run.save(self.done)
+        self._saved = time.monotonic()
+
+    @property
+    def finished(self) -> bool:
+        """Whether the store is complete, and all that is left is to give it its name and to tidy up."""
+        return "finished" in self.done
+
+    @property
+    def named(self) -> bool:
+        """Whether the output is the finished store."""
+        return self.finished and self.done["finished"] == _checksum(self._target)
+
+    @property
+    def files(self) -> dict[str, StoredFile]:
+        """The finished files of the store."""
+        return {
+            name: StoredFile(**{**entry, "shape": tuple(entry["shape"]), "sha256": tuple(entry["sha256"])})
+            for name, entry in self.done.get("files", {}).items()
+        }
+
+    def add_files(self, files: Mapping[str, StoredFile]) -> None:
+        """Note files of the store that are finished."""
+        new = {name: dataclasses.asdict(file) for name, file in files.items()}
+        self.note(*(self.store / name for name in files), files={**self.done.get("files", {}), **new})
+
+    def write_array(self, name: str, array: AnyArray) -> None:
+        """Write a file of the store from an array that is there already."""
+        if name in self.files:
+            return
+        (self.store / name).parent.mkdir(exist_ok=True)
+        with ArrayWriter(self.store / name, array.dtype, *array.shape[1:]) as writer:
+            for part in slices(array):
+                writer.append(part)
+            self.add_files({name: writer.finish()})
+
+    def commit(self, overwrite: bool) -> None:
+        """Give the finished store its name."""
+        if not self.named:  # else the last import was cut off between these two steps
+            check_new_folder(self.output, overwrite, ours=is_store)
+            flush(self.store)
+            self._written.clear()
+            self.done["finished"] = _checksum(self.store)
+            self.save()
+            swap_folders(self.store, self._target)
+            flush_folder(self._target.parent)
+        self.run.clear()  # the journal last: until nothing else is left it knows that all is done
+
+    def discard(self) -> None:
+        """Empty the folder: the journal first, without which nothing in it counts."""
+        (self.folder / self.run.file).unlink(missing_ok=True)
+        self.run.clear()
+
+    def check_disk(self, needed: int) -> None:
+        """Refuse to start what cannot end well."""
+        free = shutil.disk_usage(self.folder).free
+        if needed > free:
+            error = StoreError(
+                f"{self.output}: the import needs {show_bytes(needed)} of disk, {show_bytes(free)} are free; free some "
+                f"space or choose another place"
+            )
+            error.errno = errno.ENOSPC
+            raise error
+
+
+@contextmanager
+def working(output: AnyPath, job: Mapping[str, Any], overwrite: bool, resume: bool) -> Iterator[Work]:
+    """A place to work. Bad input and a full disk leave nothing behind; after anything else one can go on."""
+    work = Work(Path(output), job)
+    with work.run.locked():
+        if work.run.begun and not (resume or overwrite):
+            raise StoreError(f"{output}: an import was begun and not ended; {_RESUME}")
+        if resume:
+            work.resume()
+        if not work.named:
+            check_new_folder(output, overwrite, ours=is_store)
+        try:
+            with writing(work.output, only_in=work.folder):
+                if not work.resumed:
+                    work.begin()
+                yield work
+        except BaseException as error:
+            with contextlib.suppress(OSError):  # the error that matters is the first
+                if isinstance(error, InputError) or _is_disk_full(error):
+                    work.discard()
+                elif work.run.begun:
+                    work.save()
+            raise
+
+
+def is_begun(output: AnyPath) -> bool:
+    """Whether an import to ``output`` was begun and not ended."""
+    return Work(Path(output), {}).run.begun
+
+
+def fingerprint(files: Iterable[Path]) -> list[Any]:
+    """What tells whether files are still those that were read."""
+    states = [(path, path.stat()) for path in _all_files(files)]
+    return [[str(path.resolve()), state.st_size, state.st_mtime_ns] for path, state in states]
+
+
+def job_of(files: Iterable[Path], **options: Any) -> dict[str, Any]:
+    """What decides the store that an import makes."""
+    return {"files": fingerprint(files), "nodewise": __version__, **options}
+
+
+def _all_files(files: Iterable[Path]) -> Iterator[Path]:
+    for path in files:
+        if path.is_dir():
+            yield from sorted(inside for inside in path.rglob("*") if inside.is_file())
+        elif path.exists():
+            yield path
+
+
+def _is_disk_full(error: BaseException | None) -> bool:
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _DISK_FULL:
+            return True
+        error = error.__cause__
+    return False
+
+
+def _checksum(store: Path) -> str | None:
+    """Of its manifest, which has those of all files; None where there is no store."""
+    try:
+        return hashlib.sha256((store / MANIFEST).read_bytes()).hexdigest()
+    except OSError:
+        return None

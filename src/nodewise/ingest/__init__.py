@@ -1,8 +1,0 @@
-"""Edge lists and tables -> a store, or a Graph."""
-
-from __future__ import annotations
-
-from nodewise.ingest.building import import_raw
-from nodewise.ingest.importer import import_graph, import_store
-
-__all__ = ["import_graph", "import_raw", "import_store"]

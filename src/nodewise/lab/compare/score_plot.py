@@ -1,0 +1,190 @@
+"""Scores against seconds, a point a method, every point named beside it."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nodewise._util.atomic import new_file
+from nodewise.lab.compare.results import Comparison, MethodRow
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+OURS = "NIGCN"
+# Of Okabe and Ito's colours, which people with any colour vision can tell apart; shape and weight differ as well.
+VERMILLION, BLUE, GREY = "#d55e00", "#0072b2", "#8a8f98"
+DIRECTIONS = 16  # in which a name may lie from its point
+DISTANCES = (9, 14, 20, 28, 38, 50, 64)  # in points; names from the second on get a line to their point
+LEADER = DISTANCES[1]
+
+log = logging.getLogger("nodewise")
+
+
+def draw(comparison: Comparison, path: Path) -> bool:
+    """Write the picture; False, and a word in the log, where matplotlib is missing or no method has a score."""
+    rows = [row for row in comparison.rows if row.test_f1_mean is not None]
+    if not rows:
+        return False
+    try:
+        figure = make_figure(comparison, rows)
+    except ImportError:
+        log.warning("no picture without matplotlib: pip install 'nodewise[baselines]', then give the command again")
+        return False
+    with new_file(path) as temporary:
+        figure.savefig(temporary, format="png")
+    return True
+
+
+def make_figure(comparison: Comparison, rows: list[MethodRow]) -> Figure:
+    """The picture of these ``rows``; pyplot, and whatever the user does with it, stays out of it."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    figure = Figure(figsize=(8, 5.2), dpi=150, layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12))
+    canvas: Any = FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    for row in rows:
+        _plot(axes, row)
+    _dress(axes, comparison, rows)
+    canvas.draw()  # settles where everything lies, which the names need
+    figure.set_layout_engine("none")
+    _name_points(axes, rows, canvas.get_renderer())
+    return figure
+
+
+def _point(row: MethodRow) -> tuple[float, float, float]:
+    """Seconds, score and its deviation in percent."""
+    return max(row.seconds or 0.0, 1e-3), 100 * (row.test_f1_mean or 0.0), 100 * (row.test_f1_std or 0.0)
+
+
+def _plot(axes: Any, row: MethodRow) -> None:
+    seconds, score, spread = _point(row)
+    ours = row.method == OURS
+    axes.errorbar(
+        [seconds],
+        [score],
+        yerr=[spread] if len(row.splits) > 1 else None,
+        fmt="D" if ours else "o",
+        markersize=8 if ours else 6,
+        color=VERMILLION if ours else BLUE,
+        markerfacecolor=None if row.complete else "white",  # open: not all splits
+        ecolor=VERMILLION if ours else GREY,
+        elinewidth=1.4 if ours else 0.9,
+        capsize=2.5,
+        zorder=3 if ours else 2,
+    )
+
+
+def _dress(axes: Any, comparison: Comparison, rows: list[MethodRow]) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set_xscale("log")
+    seconds = [_point(row)[0] for row in rows]
+    least, most = min(seconds), max(seconds)
+    room = 10**0.2 * (most / least) ** 0.08  # on both sides; however narrow, a 1, 2 or 5 has its tick there
+    axes.set_xlim(least / room, most * room)
+    narrow = most < 10 * least
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if narrow else (1,)))
+    axes.margins(y=0.14)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlabel("preparation and training, seconds a split (logarithmic)")
+    axes.set_ylabel("test micro-F1, %")
+    several = comparison.splits > 1
+    parts = [f"mean of {comparison.splits} splits ± standard deviation" if several else "one split"]
+    if comparison.inductive:
+        parts.append("inductive")
+    if not all(row.complete for row in rows):
+        parts.append("open points: not all splits")
+    axes.set_title(f"{comparison.dataset}: {', '.join(parts)}", loc="left", fontsize=11)
+    axes.grid(color="#e5e7eb", linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+# ---------------------------------------------------------------------- names that do not overlap
+
+
+def _name_points(axes: Any, rows: list[MethodRow], renderer: Any) -> None:
+    """Put each name where it touches no point, no other name and no edge of the picture: nearest free place first.
+
+    Points in a crowd choose first, for they have the fewest places.
+    """
+    from matplotlib.transforms import Bbox
+
+    places = [axes.transData.transform(_point(row)[:2]) for row in rows]
+    size = 7 * axes.figure.dpi / 72
+    taken = [Bbox.from_bounds(x - size, y - size, 2 * size, 2 * size) for x, y in places]
+    taken += [_error_bar(axes, row, size / 4) for row in rows]
+    crowd = [sum(math.dist(a, b) for b in places) for a in places]
+    for index in sorted(range(len(rows)), key=lambda i: crowd[i]):
+        taken.append(_put_name(axes, rows[index], taken, renderer))
+
+
+def _error_bar(axes: Any, row: MethodRow, half: float) -> Any:
+    from matplotlib.transforms import Bbox
+
+    seconds, score, spread = _point(row)
+    (x, low), (_, high) = (axes.transData.transform((seconds, score + side * spread)) for side in (-1, 1))
+    return Bbox.from_extents(x - half, low, x + half, high)
+
+
+def _put_name(axes: Any, row: MethodRow, taken: list[Any], renderer: Any) -> Any:
+    seconds, score, _ = _point(row)
+    ours = row.method == OURS
+    name = axes.annotate(
+        row.method,
+        (seconds, score),
+        xytext=(0, 0),
+        textcoords="offset points",
+        fontsize=10.5 if ours else 9,
+        fontweight="bold" if ours else "normal",
+        color=VERMILLION if ours else "#1f2937",
+        zorder=4,
+    )
+    best, fewest = None, math.inf
+    for offset, aligned in _offsets():
+        name.set(position=offset, **aligned)
+        box = name.get_window_extent(renderer).padded(3)
+        overlaps = sum(_shared(box, other) for other in taken) + _outside(box, axes.bbox)
+        if overlaps < fewest:
+            best, fewest = (offset, aligned), overlaps
+        if overlaps == 0:
+            break
+    if best is not None:
+        name.set(position=best[0], **best[1])
+        if math.hypot(*best[0]) >= LEADER:
+            _lead(axes, (seconds, score), best[0])
+    return name.get_window_extent(renderer).padded(3)
+
+
+def _offsets() -> Iterator[tuple[tuple[float, float], dict[str, str]]]:
+    """Places around a point, nearest first, and how a name is aligned there: right of it and left of it come first."""
+    turns = sorted(range(DIRECTIONS), key=lambda k: (abs(math.sin(2 * math.pi * k / DIRECTIONS)), k))
+    for distance in DISTANCES:
+        for turn in turns:
+            x, y = math.cos(2 * math.pi * turn / DIRECTIONS), math.sin(2 * math.pi * turn / DIRECTIONS)
+            across = "left" if x > 0.3 else "right" if x < -0.3 else "center"
+            along = "bottom" if y > 0.3 else "top" if y < -0.3 else "center"
+            yield (distance * x, distance * y), {"ha": across, "va": along}
+
+
+def _lead(axes: Any, point: tuple[float, float], offset: tuple[float, float]) -> None:
+    arrow = {"arrowstyle": "-", "color": GREY, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 4}
+    axes.annotate("", point, xytext=offset, textcoords="offset points", arrowprops=arrow, zorder=1)
+
+
+def _shared(a: Any, b: Any) -> float:
+    """The area that two boxes share."""
+    width, height = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
+    return max(0.0, width) * max(0.0, height) if width > 0 and height > 0 else 0.0
+
+
+def _outside(box: Any, frame: Any) -> float:
+    """The area of a box that lies beyond the frame."""
+    return float(box.width * box.height) - _shared(box, frame)

@@ -1,0 +1,80 @@
+"""The process of one method: ``python -m nodewise.lab.compare.worker``, with a task as a line of JSON on stdin.
+
+It opens the graph itself, warms up, and writes a file for each split it finishes. Stdin stays open as long as the
+process that asked lives: when it ends, so does the worker.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+import traceback
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from nodewise._util.errors import NodewiseError
+from nodewise.lab.compare.worker_task import Task
+
+
+def run(task: Task) -> None:
+    """Fit and test the method on each split, and write what came out."""
+    from nodewise._util.run_folder import write_json
+    from nodewise.datasets import load
+    from nodewise.formats.split_file import read_split_file
+    from nodewise.lab.compare.machine import peak_memory
+    from nodewise.lab.compare.result_files import Folder
+    from nodewise.lab.compare.results import FinishedSplit
+    from nodewise.lab.compare.settings import model_of, plain
+    from nodewise.lab.compare.warmup import warm_up
+    from nodewise.learn.evaluate import evaluate
+
+    folder = Folder(Path(task.folder))
+    model = model_of(task.method, task.settings, task.threads)
+    graph = load(task.source, task.data_dir)
+    splits = read_split_file(folder.splits, graph.num_nodes)
+    warm_up(model, graph, splits[0], task.inductive)
+    for number in task.splits:
+        result = evaluate(model, graph, [splits[number]], inductive=task.inductive).splits[0]
+        finished = FinishedSplit(**asdict(replace(result, split=number)), peak_memory=peak_memory())
+        facts = {"method": task.method, "settings": task.settings, "params": plain(model.get_params())}
+        write_json(folder.result(task.method, number), {**facts, **asdict(finished)})
+
+
+def main() -> int:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asked, which ends this one
+    task = Task(**json.loads(sys.stdin.readline()))
+    threading.Thread(target=_end_with_the_asker, daemon=True).start()
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    try:
+        run(task)
+    except Exception as error:
+        from nodewise._util.run_folder import write_json
+        from nodewise.lab.compare.result_files import Folder
+
+        traceback.print_exc()
+        write_json(Folder(Path(task.folder)).failure(task.method), {"error": in_one_line(error)})
+        return 1
+    return 0
+
+
+def in_one_line(error: BaseException) -> str:
+    """What an error says; of those that were not raised on purpose, its kind too."""
+    said = " ".join(str(error).split())
+    if isinstance(error, NodewiseError | ImportError) and said:
+        return said
+    if isinstance(error, MemoryError):
+        return f"out of memory ({said})" if said else "out of memory"
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+def _end_with_the_asker() -> None:
+    sys.stdin.read()
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

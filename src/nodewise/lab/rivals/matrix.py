@@ -1,0 +1,181 @@
+"""Sparse times dense for torch, forwards and backwards, by the kernel of NIGCN's exact hops."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import nn
+
+from nodewise._util.threads import map_chunks, thread_count
+from nodewise._util.types import AnyArray, FloatArray
+from nodewise.diffusion.kernels.hops import propagate
+from nodewise.graph import Graph
+from nodewise.graph.features import row_scales
+from nodewise.learn.dropout import dropout
+
+WELL_FILLED = 0.2  # of a matrix: from here on the dense product is faster than the sparse one
+WORTH_THREADS = 1 << 20  # multiplications below which a product stays on one thread
+
+
+class Pattern:
+    """Where a CSR matrix has entries; matrices of the same pattern share what its transpose takes."""
+
+    def __init__(self, indptr: AnyArray, indices: AnyArray, shape: tuple[int, int]) -> None:
+        self.indptr, self.indices, self.shape = frozen(indptr.astype(np.int64)), frozen(indices), shape
+        self.ones = np.ones(shape[0])  # the kernel divides by degrees
+
+    @cached_property
+    def transposed(self) -> tuple[Pattern, AnyArray]:
+        """The transpose's pattern, and the order in which it takes the values."""
+        places = sp.csr_matrix((np.arange(1, self.indices.size + 1), self.indices, self.indptr), shape=self.shape)
+        turned = places.T.tocsr()
+        return Pattern(turned.indptr, turned.indices, turned.shape), turned.data - 1
+
+
+class SparseMatrix:
+    """A constant matrix in CSR; ``matrix @ tensor`` is a tensor with a gradient.
+
+    >>> import torch
+    >>> (SparseMatrix.of(sp.identity(2, format="csr")) @ torch.tensor([[1.0], [2.0]])).tolist()
+    [[1.0], [2.0]]
+    """
+
+    def __init__(self, pattern: Pattern, values: AnyArray, threads: int, *, symmetric: bool = False) -> None:
+        self.pattern, self.values = pattern, frozen(values)
+        self.threads, self.symmetric = threads, symmetric
+
+    @classmethod
+    def of(cls, matrix: sp.csr_matrix, threads: int | None = None, *, symmetric: bool = False) -> SparseMatrix:
+        """From scipy's; ``symmetric`` where it is its own transpose."""
+        pattern = Pattern(matrix.indptr, matrix.indices, matrix.shape)
+        return cls(pattern, matrix.data.astype(np.float32), thread_count(threads), symmetric=symmetric)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.pattern.shape
+
+    @property
+    def csr(self) -> sp.csr_matrix:
+        return sp.csr_matrix((self.values, self.pattern.indices, self.pattern.indptr), shape=self.shape)
+
+    @cached_property
+    def transposed(self) -> SparseMatrix:
+        if self.symmetric:
+            return self
+        pattern, order = self.pattern.transposed
+        return SparseMatrix(pattern, self.values[order], self.threads)
+
+    def rows(self, nodes: AnyArray) -> SparseMatrix:
+        """Some rows of the matrix."""
+        return SparseMatrix.of(self.csr[nodes], self.threads)
+
+    def dropped(self, share: float) -> SparseMatrix:
+        """A copy with each entry set to zero with probability ``share`` and the others grown to keep the mean."""
+        kept = dropout(torch.from_numpy(np.array(self.values)), share).numpy()
+        return SparseMatrix(self.pattern, kept, self.threads)
+
+    def multiply(self, dense: FloatArray) -> FloatArray:
+        """The product with a float32 array."""
+        out = np.zeros((self.shape[0], dense.shape[1]), np.float32)  # the kernel leaves rows without entries alone
+        indptr, indices = self.pattern.indptr, self.pattern.indices
+        work = indices.size * dense.shape[1]
+        chunks = self.threads if work > WORTH_THREADS else 1
+        cuts = np.linspace(0, self.shape[0], chunks + 1).astype(np.int64).tolist()
+        run = partial(propagate, indptr, indices, self.values, self.pattern.ones, np.ascontiguousarray(dense), out)
+        map_chunks(lambda i: run(cuts[i], cuts[i + 1]), range(chunks), chunks)
+        return out
+
+    def __matmul__(self, dense: torch.Tensor) -> torch.Tensor:
+        product: torch.Tensor = _Product.apply(dense, self)  # type: ignore[no-untyped-call]
+        return product
+
+
+def frozen(array: AnyArray) -> AnyArray:
+    """A read-only view: one type to the compiled kernel."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, dense: torch.Tensor, matrix: SparseMatrix) -> torch.Tensor:
+        ctx.matrix = matrix
+        return torch.from_numpy(matrix.multiply(dense.detach().numpy()))
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, None]:
+        return torch.from_numpy(ctx.matrix.transposed.multiply(grads[0].numpy())), None
+
+
+# ---------------------------------------------------------------------- what networks multiply
+
+
+def symmetric_adjacency(graph: Graph, threads: int | None = None) -> SparseMatrix:
+    """``D^-1/2 A D^-1/2``, loops included."""
+    weights = np.ones(graph.indices.size) if graph.edge_weight is None else np.asarray(graph.edge_weight, np.float64)
+    scale = 1 / np.sqrt(graph.degrees)
+    values = weights * np.repeat(scale, np.diff(graph.indptr)) * scale[graph.indices]
+    shape = (graph.num_nodes, graph.num_nodes)
+    matrix = sp.csr_matrix((values.astype(np.float32), graph.indices, graph.indptr), shape=shape)
+    return SparseMatrix.of(matrix, threads, symmetric=True)
+
+
+Inputs = SparseMatrix | torch.Tensor
+
+
+def feature_rows(graph: Graph, norm: str, threads: int | None = None) -> Inputs:
+    """The features, brought to ``norm``, as a network takes them: sparse ones stay sparse where few are set."""
+    features: Any = graph.features
+    scales = row_scales(features, norm)
+    if sp.issparse(features):
+        matrix = features if scales is None else sp.diags(scales.astype(np.float32)) @ features
+        if matrix.nnz > WELL_FILLED * matrix.shape[0] * matrix.shape[1]:
+            return torch.from_numpy(matrix.toarray().astype(np.float32, copy=False))
+        return SparseMatrix.of(sp.csr_matrix(matrix), threads)
+    rows = np.asarray(features[:], np.float32)
+    return torch.from_numpy(rows.copy() if scales is None else rows * scales[:, None])
+
+
+def some_rows(inputs: Inputs, nodes: AnyArray) -> Inputs:
+    """The rows of some nodes."""
+    return inputs.rows(nodes) if isinstance(inputs, SparseMatrix) else inputs[torch.from_numpy(nodes)]
+
+
+class InputLinear(nn.Module):
+    """The first layer: dropout and a linear map, of dense or of sparse rows."""
+
+    def __init__(self, inputs: int, outputs: int, dropout: float = 0.0, bias: bool = True) -> None:
+        super().__init__()
+        limit = math.sqrt(6 / (inputs + outputs))
+        self.weight = nn.Parameter(torch.empty(inputs, outputs).uniform_(-limit, limit))
+        self.bias = nn.Parameter(torch.zeros(outputs)) if bias else None
+        self.dropout = dropout
+
+    def forward(self, rows: Inputs) -> torch.Tensor:
+        if self.training and self.dropout:
+            rows = rows.dropped(self.dropout) if isinstance(rows, SparseMatrix) else dropout(rows, self.dropout)
+        out = rows @ self.weight
+        return out if self.bias is None else out + self.bias
+
+
+class MLP(nn.Module):
+    """Linear layers without bias, ReLU between them, dropout before each; takes sparse rows too."""
+
+    def __init__(self, widths: list[int], dropout: float) -> None:
+        super().__init__()
+        self.first = InputLinear(widths[0], widths[1], dropout, bias=False)
+        self.rest = nn.ModuleList(nn.Linear(a, b, bias=False) for a, b in pairwise(widths[1:]))
+        self.dropout = dropout
+
+    def forward(self, inputs: Inputs) -> torch.Tensor:
+        rows: torch.Tensor = self.first(inputs)
+        for linear in self.rest:
+            rows = linear(nn.functional.dropout(torch.relu(rows), self.dropout, self.training))
+        return rows

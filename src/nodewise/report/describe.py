@@ -1,0 +1,92 @@
+"""What a graph is like, before anything is trained on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from nodewise._util.errors import InputError
+from nodewise._util.types import IntArray
+from nodewise.diffusion.diffuse import plan_diffusion
+from nodewise.diffusion.length import diffusion_lengths
+from nodewise.graph import Graph
+from nodewise.graph.checks import UNKNOWN
+from nodewise.graph.components import component_sizes
+
+ENTRIES_AT_ONCE = 1 << 24
+
+
+def describe(graph: Graph, tau: float, targets: int = 1640, **params: Any) -> dict[str, Any]:
+    """Counts, degrees, components, labels, homophily, lengths by ``tau``, and the plan for so many targets."""
+    if targets < 1:
+        raise InputError(f"targets={targets}: expected at least 1")
+    degrees = np.diff(graph.indptr) - 1
+    everyone = np.arange(graph.num_nodes)
+    chosen = np.unique(np.linspace(0, graph.num_nodes - 1, min(targets, graph.num_nodes)).astype(np.int64))
+    lengths = {c: _spread(diffusion_lengths(graph, everyone, tau, c)) for c in ("paper", "reference")}
+    report: dict[str, Any] = {
+        "name": graph.name,
+        "nodes": graph.num_nodes,
+        "edges": graph.num_edges,
+        "weighted": graph.edge_weight is not None,
+        "neighbours": {**_spread(degrees), "mean": float(degrees.mean()), "none": int((degrees == 0).sum())},
+        "components": _components(graph),
+        "features": _features(graph),
+        "labels": _labels(graph),
+        "tau": tau,
+        "lengths": lengths,
+    }
+    plan = plan_diffusion(graph, chosen, tau=tau, **params).plan
+    report["plan"] = {"targets": chosen.size, "engine": plan.engine, "reason": plan.reason}
+    return report
+
+
+def edge_homophily(graph: Graph) -> float | None:
+    """The share of edges, loops apart, that join nodes of one label, among those whose labels are both known."""
+    if graph.labels is None or graph.multilabel:
+        return None
+    same = known = 0
+    step = max(1, int(ENTRIES_AT_ONCE // max(1, graph.num_entries / graph.num_nodes)))
+    for first in range(0, graph.num_nodes, step):
+        last = min(first + step, graph.num_nodes)
+        rows = np.repeat(np.arange(first, last), np.diff(graph.indptr[first : last + 1]))
+        columns = graph.indices[graph.indptr[first] : graph.indptr[last]]
+        ours, theirs = graph.labels[rows], graph.labels[columns]
+        counted = (rows != columns) & (ours != UNKNOWN) & (theirs != UNKNOWN)
+        known += int(counted.sum())
+        same += int((counted & (ours == theirs)).sum())
+    return same / known if known else None
+
+
+def _spread(values: IntArray) -> dict[str, float]:
+    return {"min": int(values.min()), "median": float(np.median(values)), "max": int(values.max())}
+
+
+def _components(graph: Graph) -> dict[str, Any]:
+    sizes = component_sizes(graph.indptr, graph.indices)
+    return {"count": int(sizes.size), "largest": int(sizes.max())}
+
+
+def _features(graph: Graph) -> dict[str, Any] | None:
+    if graph.features is None:
+        return None
+    sparse = sp.issparse(graph.features)
+    filled = graph.features.nnz / max(1, np.prod(graph.features.shape)) if sparse else None
+    return {"columns": graph.num_features, "dtype": str(graph.features.dtype), "sparse": sparse, "filled": filled}
+
+
+def _labels(graph: Graph) -> dict[str, Any] | None:
+    if graph.labels is None:
+        return None
+    if graph.multilabel:
+        per_node = float(graph.labels.sum(1).mean())
+        return {"classes": int(graph.labels.shape[1]), "per_node": per_node, "edge_homophily": None}
+    known = graph.labels[graph.labels != UNKNOWN]
+    return {
+        "classes": graph.present_labels.size,
+        "known": int(known.size),
+        "coverage": known.size / graph.num_nodes,
+        "edge_homophily": edge_homophily(graph),
+    }

@@ -1,0 +1,172 @@
+"""What a trial is worth: an ensemble learns with one half of the validation labels and is judged by the other.
+
+Plain functions of their arguments, so that they can run in any process.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from nodewise._util.errors import InputError, NodewiseWarning
+from nodewise._util.types import AnyArray, FloatArray, IntArray
+from nodewise.graph import Graph
+from nodewise.graph.splits import Split
+from nodewise.learn.fitting import NetworkConfig, TrainingData, known_shares, learn
+from nodewise.learn.metrics import micro_f1
+from nodewise.learn.nigcn import NIGCN
+from nodewise.learn.params import AUTO
+from nodewise.learn.search import JUDGES, ROWS, ROWS_OF_NARROW, penalties_of
+from nodewise.learn.search import judged as ridge_losses
+from nodewise.learn.task import Classes
+from nodewise.learn.trainer import LabelledRows, tuned
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A split as places in the rows of a bank, the validation nodes in two halves.
+
+    ``labels``: of all rows; only those of training and validation nodes are read.
+    """
+
+    classes: Classes
+    labels: AnyArray
+    train: IntArray
+    halves: tuple[IntArray, IntArray]
+    unlabelled: IntArray
+
+    @classmethod
+    def dealt(cls, graph: Graph, split: Split, unlabelled: IntArray, nodes: IntArray, seed: int) -> Problem:
+        """``nodes``: of the bank, in order. Of each class, every half gets as many validation nodes as the other."""
+        assert graph.labels is not None  # checked before
+        order = np.random.default_rng(seed).permutation(split.val)
+        if not graph.multilabel:
+            order = order[np.argsort(graph.labels[order], kind="stable")]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NodewiseWarning)  # the default has named missing classes
+            classes = Classes.of(graph, split.train, split.val)
+        parts = (np.searchsorted(nodes, part) for part in (split.train, order[::2], order[1::2], unlabelled))
+        train, first, second, rest = parts
+        return cls(classes, graph.labels[nodes], train, (first, second), rest)
+
+    def data(self, rows: FloatArray, judge: int) -> TrainingData:
+        """What is learned from where the half ``judge`` is not to be seen."""
+        train, val = (self._labelled(rows, places) for places in (self.train, self.halves[1 - judge]))
+        count = self.classes.ids.size
+        shares, unlabelled = known_shares(val[1], train[1], count), torch.from_numpy(rows[self.unlabelled])
+        return TrainingData(count, train, val, unlabelled, shares, rows.shape[1] // 2)
+
+    def _labelled(self, rows: FloatArray, places: IntArray) -> LabelledRows:
+        return torch.from_numpy(rows[places]), self.classes.encoded(self.labels[places])
+
+
+class Answers(NamedTuple):
+    """The nodes of a half, as places in the rows of a bank, their labels, and those that they were given."""
+
+    places: IntArray
+    true: AnyArray
+    said: AnyArray
+
+
+@dataclass(frozen=True)
+class Judged:
+    """``value``: micro-F1, so far where a trial was ``given_up``; ``reports``: the value after each half."""
+
+    value: float
+    given_up: bool
+    seconds: float
+    reports: tuple[float, ...]
+
+
+def judged(
+    params: Mapping[str, Any],
+    seed: int,
+    rows: FloatArray,
+    problems: Sequence[Problem],
+    floors: Sequence[float],
+    deadline: float,
+) -> Judged | None:
+    """Judge half after half, until all values so far are below the floor of a step.
+
+    None if it is later than ``deadline`` (as of :func:`time.time`) to begin with.
+    """
+    started = time.time()
+    if started > deadline:
+        return None
+    values: list[float] = []
+    reports: list[float] = []
+    given_up = False
+    for step, part in enumerate(answers(params, seed, rows, problems)):
+        values.append(micro_f1(part.true, part.said))
+        reports.append(float(np.mean(values)))
+        given_up = step < min(len(floors), 2 * len(problems) - 1) and max(reports) < floors[step]
+        if given_up:
+            break
+    return Judged(reports[-1], given_up, time.time() - started, tuple(reports))
+
+
+def answers(params: Mapping[str, Any], seed: int, rows: FloatArray, problems: Sequence[Problem]) -> Iterator[Answers]:
+    """What a model with ``params`` says of each half of each split, when it is asked for."""
+    given = NIGCN(**params).get_params()
+    own = {name: given[name] for name in ("hidden", "dropout", "lr", "epochs", "patience", "members", "teach")}
+    network = NetworkConfig(**own, layers=AUTO, weight_decay=AUTO, bias=True, balanced=False, seed=seed, threads=1)
+    for problem in problems:
+        for judge, places in enumerate(problem.halves):
+            true = problem.labels[places]
+            try:
+                data = problem.data(rows, judge)
+                said = _labels(data, problem.classes, network.suited(data.train[0].shape[0]), rows[places])
+            except InputError:  # training diverged: nothing is right
+                said = np.full_like(true, -1)
+            yield Answers(places, true, said)
+
+
+def _labels(data: TrainingData, classes: Classes, network: NetworkConfig, rows: FloatArray) -> AnyArray:
+    """The labels of ``rows``, by an ensemble that learned from ``data``."""
+    assert data.val is not None
+    most, diffused = ROWS_OF_NARROW if data.diffused < ROWS else ROWS, data.without_own()
+    assert diffused.val is not None
+    with tuned(1):
+        losses, _ = ridge_losses(_some(diffused.train, most), _some(diffused.val, JUDGES), data.classes)
+        learned = learn(data, penalties_of(losses), network)
+        seen = torch.from_numpy(rows if learned.own else rows[:, : data.diffused])
+        with torch.no_grad():
+            logits = learned.ensemble(seen) / learned.temperature
+    return classes.decoded(classes.proba(logits).numpy(), learned.threshold)
+
+
+def _some(part: LabelledRows, most: int) -> LabelledRows:
+    """At most so many rows, as far apart as can be: they may lie class by class."""
+    few = slice(None, None, -(-part[0].shape[0] // most))
+    return part[0][few], part[1][few]
+
+
+class Verdict(NamedTuple):
+    """Shares of labels that are right with the default and with another point; how many more, and how sure that is."""
+
+    default_value: float
+    confirmed_value: float
+    gain: int
+    standard_error: float
+
+
+def compared(default: Sequence[Answers], other: Sequence[Answers]) -> Verdict:
+    """Both on the same halves, label by label.
+
+    Labels that are right in both or in neither say nothing. Of the ``n`` others each is a fair coin if the two are
+    equally good, so the difference has a standard error of ``sqrt(n)``. What several splits say of one node is not
+    independent, and is added up first.
+    """
+    change = [
+        (new.said == new.true).astype(int) - (old.said == old.true) for old, new in zip(default, other, strict=True)
+    ]
+    each = np.concatenate([part.reshape(part.shape[0], -1).sum(1) for part in change])
+    by_node = np.bincount(np.concatenate([part.places for part in default]), each)
+    values = [float(np.mean([micro_f1(part.true, part.said) for part in parts])) for parts in (default, other)]
+    return Verdict(values[0], values[1], int(by_node.sum()), float(np.sqrt(np.square(by_node).sum())))

@@ -1,0 +1,107 @@
+"""The trials of a study: how good each was, and how that goes with each parameter."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nodewise._util.atomic import new_file
+from nodewise.tune.space import CHOICES, NAMES, NUMBERS, within
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from nodewise.tune.study import Tuned
+    from nodewise.tune.trials import Trial
+
+# Of Okabe and Ito's colours, which people with any colour vision can tell apart; shapes differ as well.
+VERMILLION, BLUE, GREY = "#d55e00", "#0072b2", "#8a8f98"
+COLUMNS = 3
+
+log = logging.getLogger("nodewise")
+
+
+def draw(tuned: Tuned, path: Path) -> bool:
+    """Write the picture; False, and a word in the log, where matplotlib is missing."""
+    try:
+        figure = make_figure(tuned)
+    except ImportError:
+        log.warning("no picture without matplotlib: pip install 'nodewise[tune]', then give the command again")
+        return False
+    with new_file(path) as temporary:
+        figure.savefig(temporary, format="png")
+    return True
+
+
+def make_figure(tuned: Tuned) -> Figure:
+    """Above, trial after trial with the best so far; below, the value against each parameter."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    rows = -(-len(NAMES) // COLUMNS)
+    figure = Figure(figsize=(9, 3.2 + 2.1 * rows), dpi=130, layout="constrained")
+    FigureCanvasAgg(figure)
+    grid = figure.add_gridspec(1 + rows, COLUMNS, height_ratios=[1.6, *[1] * rows])
+    _history(figure.add_subplot(grid[0, :]), tuned)
+    for i, name in enumerate(NAMES):
+        axes = figure.add_subplot(grid[1 + i // COLUMNS, i % COLUMNS])
+        _slice(axes, tuned, name)
+    return figure
+
+
+def _history(axes: Any, tuned: Tuned) -> None:
+    whole, given_up = _apart(tuned.trials)
+    if given_up:
+        axes.plot([t.number for t in given_up], [100 * t.value for t in given_up], "x", color=GREY, label="given up")
+    axes.plot([t.number for t in whole], [100 * t.value for t in whole], "o", color=BLUE, ms=4, label="trial")
+    best = np.maximum.accumulate([100 * t.value for t in whole])
+    axes.step([t.number for t in whole], best, where="post", color=VERMILLION, label="best so far")
+    axes.axhline(100 * tuned.trials[0].value, color=GREY, lw=1, ls="--", label="default")
+    _frame(axes, tuned)
+    axes.set(xlabel="trial", ylabel="validation micro-F1, %")
+    gain = "better than the default" if tuned.is_better else "no measurable gain over the default"
+    title = f"{tuned.dataset}: {len(tuned.trials)} trials, best {100 * tuned.best.value:.2f}% ({gain})"
+    axes.set_title(title, fontsize=11)
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.legend(loc="lower right", fontsize=8, framealpha=0.9)
+
+
+def _slice(axes: Any, tuned: Tuned, name: str) -> None:
+    from matplotlib.ticker import NullFormatter
+
+    whole, given_up = _apart(tuned.trials)
+    place = (lambda value: value) if name not in CHOICES else CHOICES[name].index
+    for trials, mark, colour in ((given_up, "x", GREY), (whole, "o", BLUE), ([tuned.best], "D", VERMILLION)):
+        axes.plot(
+            [place(within(t.point)[name]) for t in trials], [100 * t.value for t in trials], mark, color=colour, ms=4
+        )
+    if name in NUMBERS:
+        axes.set_xscale("log")
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    if name in CHOICES:
+        axes.set_xticks(range(len(CHOICES[name])), [_word(value) for value in CHOICES[name]])
+        axes.margins(x=0.2)
+    _frame(axes, tuned)
+    axes.set_xlabel(name.replace("_", " "), fontsize=9)
+    axes.tick_params(labelsize=8)
+
+
+def _frame(axes: Any, tuned: Tuned) -> None:
+    """From the trials that matter: a hopeless one would press all others together."""
+    values = 100 * np.array([trial.value for trial in tuned.trials])
+    low = max(values.min(), np.quantile(values, 0.5) - 3 * (values.max() - np.quantile(values, 0.5)) - 1)
+    margin = 0.5 + 0.06 * (values.max() - low)
+    axes.set_ylim(low - margin, values.max() + margin)
+    axes.grid(color="#e6e8eb", lw=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _apart(trials: list[Trial]) -> tuple[list[Trial], list[Trial]]:
+    return [t for t in trials if not t.given_up], [t for t in trials if t.given_up]
+
+
+def _word(value: Any) -> str:
+    return ("no", "yes")[value] if isinstance(value, bool) else str(value)

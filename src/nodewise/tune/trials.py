@@ -1,0 +1,180 @@
+"""Trials on the rows of one hop bank: Optuna proposes them, several are made at a time.
+
+The first is the default, the next differ from it in one thing each. A trial that is worse than half of those before
+it is given up after any half of the validation labels but the last.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nodewise._util.threads import thread_count
+from nodewise._util.types import FloatArray, IntArray
+from nodewise.graph import Graph
+from nodewise.graph.splits import Split
+from nodewise.learn.cost import UNLABELLED
+from nodewise.learn.task import Task
+from nodewise.tune.bank import HopBank
+from nodewise.tune.judge import Answers, Judged, Problem, Verdict, answers, compared, judged
+from nodewise.tune.space import NAMES, neighbours, suggested, within
+
+if TYPE_CHECKING:
+    import optuna
+
+STARTING = 10  # trials before any is given up
+BATCH = 8  # trials that are proposed together
+
+
+@dataclass(frozen=True)
+class Trial:
+    """``value``: the share of validation labels that were right (micro-F1), so far where it was ``given_up``."""
+
+    number: int
+    value: float
+    given_up: bool
+    seconds: float
+    point: dict[str, Any]
+
+
+def unlabelled_nodes(graph: Graph, split: Split, seed: int) -> IntArray:
+    """Those that teach a model with this ``seed``."""
+    task = Task(graph, split.train, split.val, np.zeros(0, np.int64))
+    return task.unlabelled(0 if graph.multilabel else UNLABELLED, seed)
+
+
+def nodes_of(graph: Graph, splits: Sequence[Split], seed: int) -> IntArray:
+    """All nodes whose rows a trial takes, in order."""
+    parts = [part for split in splits for part in (split.train, split.val, unlabelled_nodes(graph, split, seed))]
+    return np.unique(np.concatenate(parts))
+
+
+class Trials:
+    """Trials on the rows of one hop bank, several at a time. ``default``: the parameters that they differ from."""
+
+    def __init__(
+        self, graph: Graph, splits: Sequence[Split], default: dict[str, Any], seed: int, threads: int | None,
+        memory: int | str | None,
+    ) -> None:  # fmt: skip
+        self.graph, self.splits, self.default, self.seed, self.threads = graph, splits, default, seed, threads
+        self.bank = HopBank(
+            graph, nodes_of(graph, splits, seed), default["feature_norm"], default["max_hops"],
+            epsilon=default["epsilon"], seed=seed, threads=threads, memory=memory,
+        )  # fmt: skip
+        point = {name: default[name] for name in NAMES}
+        self._starts = [point, *neighbours(point, self.bank.hops)]
+
+    def run(self, study: optuna.Study, count: int, deadline: float) -> Iterator[None]:
+        """Make ``study`` have so many more trials, if time allows; stops for a moment after each.
+
+        A batch is proposed at once, so that what is found does not depend on how many are tried at the same time.
+        Diffusion has all threads for itself; small networks have use for one, so each trial has a process of its own.
+        """
+        from joblib import Parallel, delayed
+
+        problems = self._problems(self.seed)
+        processes = max(1, min(BATCH, count, thread_count(self.threads)))
+        with Parallel(processes, return_as="generator", pre_dispatch="n_jobs", mmap_mode="c") as at_once:
+            while count > 0 and (time.time() <= deadline or not finished(study)):
+                batch, floors = self._asked(study, min(count, BATCH)), _floors(study)
+                ends = [deadline if finished(study) or i else math.inf for i in range(len(batch))]  # one there must be
+                every = [{**self.default, **trial.user_attrs["point"]} for trial in batch]
+                calls = (
+                    delayed(judged)(params, self.seed, self.rows(params), problems, floors, end)
+                    for params, end in zip(every, ends, strict=True)
+                )
+                for _ in _told_one_by_one(study, batch, at_once(calls)):
+                    yield
+                count -= len(batch)
+
+    def compare(self, point: dict[str, Any]) -> Verdict:
+        """The default and ``point`` once more: halves are dealt anew and networks begin elsewhere.
+
+        The best of many trials was lucky as well; that luck does not come twice.
+        """
+        from joblib import Parallel, delayed
+
+        seed = self.seed ^ 1
+        problems = self._problems(seed)
+        both = [self.default, {**self.default, **point}]
+        with Parallel(min(2, thread_count(self.threads)), mmap_mode="c") as at_once:
+            return compared(*at_once(delayed(_all_answers)(p, seed, self.rows(p), problems) for p in both))
+
+    def rows(self, params: dict[str, Any]) -> FloatArray:
+        return self.bank.rows(params["omega"], params["rho"], params["row_norm"])
+
+    def _problems(self, deal: int) -> list[Problem]:
+        return [
+            Problem.dealt(self.graph, split, unlabelled_nodes(self.graph, split, self.seed), self.bank.nodes, deal)
+            for split in self.splits
+        ]
+
+    def _asked(self, study: optuna.Study, count: int) -> list[optuna.Trial]:
+        """New trials, each with the point that it tries."""
+        batch, first = [], len(finished(study))
+        for place in range(first, first + count):
+            start = self._starts[place] if place < len(self._starts) else None
+            if start is not None:
+                study.enqueue_trial(within(start))
+            trial = study.ask()
+            point = suggested(trial, self.bank.hops)
+            trial.set_user_attr("point", point if start is None else start)  # the default may lie outside the space
+            batch.append(trial)
+        return batch
+
+
+def _all_answers(*args: Any) -> list[Answers]:
+    return list(answers(*args))
+
+
+def _told_one_by_one(
+    study: optuna.Study, batch: list[optuna.Trial], verdicts: Generator[Judged | None, None, None]
+) -> Iterator[None]:
+    """Tell ``study`` of each trial that ends; those that do not will not be counted."""
+    from optuna.trial import TrialState
+
+    waiting = list(batch)
+    try:
+        for verdict in verdicts:
+            trial = waiting.pop(0)
+            if verdict is None:
+                study.tell(trial, state=TrialState.FAIL)
+                continue
+            for step, value in enumerate(verdict.reports):
+                trial.report(value, step)
+            trial.set_user_attr("seconds", verdict.seconds)
+            if verdict.given_up:
+                study.tell(trial, state=TrialState.PRUNED)
+            else:
+                study.tell(trial, verdict.value)
+            yield
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # that what an interrupt leaves is not used
+            verdicts.close()
+        for trial in waiting:
+            study.tell(trial, state=TrialState.FAIL)
+
+
+def _floors(study: optuna.Study) -> list[float]:
+    """What half of the trials that were not given up had at each step; nothing before enough were tried."""
+    if len(finished(study)) < STARTING:
+        return []
+    whole = [list(trial.intermediate_values.values()) for trial in study.trials if trial.state.name == "COMPLETE"]
+    return [float(np.median(step)) for step in zip(*whole, strict=True)]
+
+
+def finished(study: optuna.Study) -> list[Trial]:
+    """The trials that ended, whether they were given up or not; the default is the first."""
+    states = {"COMPLETE": False, "PRUNED": True}
+    return [
+        Trial(t.number, float(t.value), states[t.state.name], t.user_attrs["seconds"], t.user_attrs["point"])
+        for t in study.trials
+        if t.state.name in states and t.value is not None
+    ]

@@ -1,0 +1,263 @@
+"""Imports that are cut off: no broken store, and what is gone on with is the same store, byte for byte."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from files import write
+from nodewise import InputError, StoreError
+from nodewise._util import atomic
+from nodewise.formats import csv as text
+from nodewise.importing import building, edge_stage, feature_stage, import_store, sorting, work
+from nodewise.store import blocks, verify_store
+
+NODES, EDGES = 60, 500
+
+
+class Killed(BaseException):
+    """Not an Exception: nothing in the library may catch it to go on."""
+
+
+@pytest.fixture
+def small_steps(monkeypatch):
+    """Everything in many small steps, and a journal after each."""
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 4096)
+    monkeypatch.setattr(work, "NOTE_SECONDS", -1.0)
+    monkeypatch.setattr(sorting, "STRIDE", 4)
+    monkeypatch.setattr(text, "BLOCK_BYTES", 512)
+    monkeypatch.setattr(edge_stage, "_run_size", lambda *_: 90)
+    monkeypatch.setattr(edge_stage, "room_for", lambda _, __, least, ___: least)
+    monkeypatch.setattr(feature_stage, "PART_BYTES", 200)
+
+
+def write_files(names: bool) -> dict[str, str]:
+    """Weighted edges, features in another order than the ids, and labels."""
+    rng = np.random.default_rng(0)
+    ids = [f"node-{i}" if names else str(i) for i in rng.permutation(NODES)]
+    ends = rng.integers(0, NODES, (EDGES, 2))
+    weights = rng.random(EDGES) + 0.1
+    rows = "".join(f"{ids[u]},{ids[v]},{w}\n" for (u, v), w in zip(ends, weights, strict=True))
+    values = rng.standard_normal((NODES, 5))
+    lines = "".join(f"{name},{','.join(map(str, row))}\n" for name, row in zip(ids, values, strict=True))
+    return {
+        "edges": write("edges.csv", "source,target,weight\n" + rows),
+        "features": write("x.csv", "node,a,b,c,d,e\n" + lines),
+        "labels": write("y.csv", "node,label\n" + "".join(f"{name},{name[-1]}\n" for name in ids[::3])),
+    }
+
+
+def contents(folder: str) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()}
+
+
+def killing(monkeypatch, at: int, before: bool) -> None:
+    """Die at the ``at``-th journal, before or after it is written; the dead write nothing."""
+    plain, count = work.Work.save, 0
+
+    def save(self):
+        nonlocal count
+        count += 1
+        if count == at and not before:
+            plain(self)
+        if count == at:
+            raise Killed
+        if count < at:
+            plain(self)
+
+    monkeypatch.setattr(work.Work, "save", save)
+
+
+@pytest.mark.usefixtures("small_steps")
+@pytest.mark.parametrize(("names", "dtype"), [(False, None), (True, "int8")])
+def test_killed_at_any_journal_an_import_goes_on_to_the_same_store(monkeypatch, names, dtype):
+    files = write_files(names)
+    import_store(output="whole", **files, name="g", feature_dtype=dtype)
+    assert verify_store("whole") > 0
+    expected, at = contents("whole"), 0
+    while True:
+        at += 1 + at // 8  # every early one, and some of the later
+        with monkeypatch.context() as patch:
+            killing(patch, at, before=bool(at % 2))
+            try:
+                import_store(output="store", **files, name="g", feature_dtype=dtype)
+            except Killed:
+                pass
+            else:
+                break  # it ended before
+        assert not Path("store").exists() or contents("store") == expected
+        import_store(output="store", **files, name="g", feature_dtype=dtype, resume=True)
+        assert contents("store") == expected
+        assert sorted(path.name for path in Path().iterdir()) == sorted(
+            ["store", "whole", "x.csv", "y.csv", "edges.csv"]
+        )
+        shutil.rmtree("store")
+    assert at > 20
+
+
+SCRIPT = """
+import os, signal, sys
+from nodewise.importing import import_store
+from nodewise.importing import edge_stage
+from nodewise.importing import sorting
+from nodewise.importing import work
+work.NOTE_SECONDS, sorting.STRIDE = -1.0, 4
+edge_stage._run_size = lambda *_: 90
+kill_in = sys.argv[1]
+plain = getattr(work.Work if kill_in == "commit" else sorting if kill_in == "rows_of" else edge_stage, kill_in)
+calls = 0
+def dying(*arguments):
+    global calls
+    calls += 1
+    if calls == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return plain(*arguments)
+setattr(work.Work if kill_in == "commit" else sorting if kill_in == "rows_of" else edge_stage, kill_in, dying)
+import_store("edges.csv", "store", "x.csv", "y.csv", name="g", resume=sys.argv[3] == "resume")
+"""
+
+
+@pytest.mark.parametrize(("where", "call"), [("write_run", 3), ("rows_of", 1), ("commit", 1)])
+def test_kill_9_leaves_no_store_and_work_to_go_on_with(monkeypatch, where, call):
+    files = write_files(names=True)
+    monkeypatch.setattr(edge_stage, "_run_size", lambda *_: 90)
+    import_store(output="whole", **files, name="g")
+
+    def run(*arguments: str) -> int:
+        return subprocess.run([sys.executable, "-c", SCRIPT, *arguments], check=False).returncode
+
+    assert run(where, str(call), "new") == -signal.SIGKILL
+    assert not Path("store").exists()
+    assert run(where, "1000", "resume") == 0
+    assert contents("store") == contents("whole")
+    assert not Path(".store.import").exists()
+
+
+def test_a_left_over_import_is_neither_lost_nor_taken_for_a_new_one(monkeypatch):
+    files = write_files(names=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(building, "merge_runs", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            import_store(output="store", **files)
+    with pytest.raises(StoreError, match=r"store: an import was begun.*--resume.*--overwrite"):
+        import_store(output="store", **files)
+    with pytest.raises(StoreError, match=r"store: holds another import: feature_dtype is None there and int8 here"):
+        import_store(output="store", **files, feature_dtype="int8", resume=True)
+    os.utime("edges.csv", (1, 1))
+    with pytest.raises(StoreError, match=r"files is not the same; run the same command.*or pass --overwrite"):
+        import_store(output="store", **files, resume=True)
+    assert Path(".store.import").exists()
+    import_store(output="store", **files, overwrite=True)
+    assert not Path(".store.import").exists()
+    assert verify_store("store")
+
+
+def test_a_second_import_to_the_same_output_is_refused_while_the_first_is_under_way(monkeypatch):
+    """Both would write to the same files."""
+    files, merge = write_files(names=False), building.merge_runs
+
+    def merge_later(*arguments):
+        for how in ({}, {"resume": True}, {"overwrite": True}):
+            with pytest.raises(InputError, match="store: another import is under way"):
+                import_store(output="store", **files, **how)
+        return merge(*arguments)
+
+    monkeypatch.setattr(building, "merge_runs", merge_later)
+    import_store(output="store", **files)
+    assert verify_store("store")
+
+
+def test_a_journal_that_was_altered_is_not_gone_on_from(monkeypatch):
+    files = write_files(names=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(building, "merge_runs", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            import_store(output="store", **files)
+    journal = Path(".store.import/journal.json")
+    journal.write_text(journal.read_text().replace('"largest": 59', '"largest": 58'))
+    with pytest.raises(
+        StoreError, match=r"journal\.json: does not say which import.*altered.*--overwrite to start over"
+    ):
+        import_store(output="store", **files, resume=True)
+    import_store(output="store", **files, overwrite=True)
+    assert verify_store("store")
+
+
+@pytest.mark.parametrize("in_steps", [False, True])
+def test_killed_after_the_swap_an_import_does_not_bring_the_old_store_back(monkeypatch, in_steps):
+    """The old store then lies where the new one was made."""
+    files = write_files(names=False)
+    import_store(output="whole", **files, name="g")
+    write("other.csv", "0,1\n")
+    import_store("other.csv", "store")
+    if in_steps:
+        monkeypatch.setattr(atomic, "_exchange", lambda one, other: False)
+
+    def killed(*_, **__):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(atomic.shutil, "rmtree", killed)
+        with pytest.raises(Killed):
+            import_store(output="store", **files, name="g", overwrite=True)
+    assert Path(".store.import/store").exists()
+    import_store(output="store", **files, name="g", resume=True)
+    assert contents("store") == contents("whole")
+    assert not Path(".store.import").exists()
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
+def test_bad_input_leaves_nothing_behind():
+    write("edges.csv", "0,1\n1,-2\n")
+    with pytest.raises(InputError):
+        import_store("edges.csv", "new/folder/store")
+    assert [path.name for path in Path().iterdir()] == ["edges.csv"]
+
+
+def test_a_disk_that_fills_leaves_nothing_behind(monkeypatch):
+    write("edges.csv", "0,1\n1,2\n")
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(edge_stage, "write_run", full)
+    with pytest.raises(StoreError, match=r"^store: cannot be written: No space left.*free some space"):
+        import_store("edges.csv", "store")
+    assert [path.name for path in Path().iterdir()] == ["edges.csv"]
+
+
+def test_a_disk_that_is_too_small_is_known_before_it_starts(monkeypatch):
+    np.save("edges.npy", np.zeros((2, 1_000_000), np.int8))
+    np.save("x.npy", np.zeros((10, 3)))
+
+    monkeypatch.setattr(work.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 20_000_000}))
+    # 2 keys of 8 bytes and 2 entries of 4 an edge; for 10 nodes 11 places, 10 loops, 30 numbers
+    with pytest.raises(StoreError, match=r"store: the import needs 24 MB of disk, 20 MB are free"):
+        import_store("edges.npy", "store", "x.npy")
+    assert sorted(path.name for path in Path().iterdir()) == ["edges.npy", "x.npy"]
+
+
+def test_an_existing_store_is_replaced_only_when_asked():
+    write("edges.csv", "0,1\n")
+    import_store("edges.csv", "store")
+    with pytest.raises(StoreError, match="exists already"):
+        import_store("edges.csv", "store")
+    with pytest.raises(StoreError, match="exists already"):
+        import_store("edges.csv", "store", resume=True)
+    import_store("edges.csv", "store", overwrite=True)
+    Path("notes").mkdir()
+    write("notes/text.txt", "mine")
+    with pytest.raises(StoreError, match="not overwritten"):
+        import_store("edges.csv", "notes", overwrite=True)
+    assert Path("notes/text.txt").read_text() == "mine"
