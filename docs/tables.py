@@ -7,8 +7,8 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from nodewise.baselines import METHODS
-from nodewise.experiments.paper import facts
+from nodewise.lab.paper.published import facts
+from nodewise.lab.rivals import METHODS
 
 RESULTS = Path(__file__).parent / "results"
 PAPER = ("cora", "citeseer", "pubmed")
