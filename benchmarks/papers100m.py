@@ -28,7 +28,7 @@ import numpy as np
 import nodewise as nw
 import papers_store
 from nodewise._util.errors import NodewiseError, StoreError
-from nodewise.datasets.fetch import cache_dir
+from nodewise.datasets.locate import cache_dir
 from nodewise.lab.compare.settings import plain
 from nodewise.learn.evaluate import versions
 from nodewise.store import read_manifest

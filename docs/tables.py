@@ -225,7 +225,7 @@ def main() -> None:
         *others(),
         "\n## Against NIGCN, on the splits that the method finished (how many)\n",
         *against_nigcn(),
-        "\n## Seconds a split: preparation + training, one thread\n",
+        "\n## Seconds per split: preparation + training, one thread\n",
         *seconds(),
     ]
     (RESULTS / "comparison.md").write_text("\n".join(sections) + "\n", encoding="utf-8")

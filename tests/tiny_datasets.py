@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nodewise.datasets import fetch
+from nodewise.datasets import locate
 
 REAL_DATA = os.environ.get("NODEWISE_DATA")
 REAL_URLOPEN = urllib.request.urlopen
@@ -52,7 +52,7 @@ def _nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("NODEWISE_DATA", raising=False)
     monkeypatch.setenv("NODEWISE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(urllib.request, "urlopen", no_network)
-    monkeypatch.setattr(fetch, "subprocess", SimpleNamespace(run=no_pip, TimeoutExpired=subprocess.TimeoutExpired))
+    monkeypatch.setattr(locate, "subprocess", SimpleNamespace(run=no_pip, TimeoutExpired=subprocess.TimeoutExpired))
 
 
 class TinyPlanetoid:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nodewise.formats.raw import RawGraph
+from nodewise.formats.raw_graph import RawGraph
 
 
 @dataclasses.dataclass

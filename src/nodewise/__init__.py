@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nodewise.diffusion.params import DiffusionConfig
     from nodewise.graph import Graph, synthetic
     from nodewise.importing import import_graph, import_store
-    from nodewise.learn.bound import BoundClassifier
+    from nodewise.learn.bound_classifier import BoundClassifier
     from nodewise.learn.nigcn import NIGCN
     from nodewise.learn.presets import find_preset, presets
     from nodewise.store import open_store, write_store
@@ -42,7 +42,7 @@ _HOME = {
     "diffusion_lengths": "nodewise.diffusion.length",
     "ghd": "nodewise.diffusion.ghd",
     "tau_distance": "nodewise.diffusion.length",
-    "BoundClassifier": "nodewise.learn.bound",
+    "BoundClassifier": "nodewise.learn.bound_classifier",
     "NIGCN": "nodewise.learn.nigcn",
     "DiffusionConfig": "nodewise.diffusion.params",
     "find_preset": "nodewise.learn.presets",

@@ -324,12 +324,12 @@ def test_where_a_link_leads_is_what_must_be_writable(tmp_path, monkeypatch):
     (tmp_path / "locked" / "link").symlink_to(tmp_path / "there" / "model")
     monkeypatch.setattr("os.access", lambda path, mode: Path(path).name != "locked")
     atomic.check_new_folder(tmp_path / "locked" / "link", overwrite=True)
-    with pytest.raises(StoreError, match="locked cannot be written in"):
+    with pytest.raises(StoreError, match="locked is not writable"):
         atomic.check_new_folder(tmp_path / "locked" / "model")
 
 
 def test_the_root_of_all_folders_is_refused_like_any_other():
-    with pytest.raises(StoreError, match="not written as a whole by nodewise"):
+    with pytest.raises(StoreError, match="not written by nodewise alone"):
         atomic.check_new_folder("/", overwrite=True, ours=lambda path: False)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodewise import InputError
-from nodewise._util.memory import available_memory, give_back, parse_bytes, resident_memory, show_bytes
+from nodewise._util.memory import available_memory, give_back, mapped_memory, parse_bytes, resident_memory, show_bytes
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,7 @@ from nodewise._util.memory import available_memory, give_back, parse_bytes, resi
         ("4GB", 4 * 10**9),
         ("4 gb", 4 * 10**9),
         ("4G", 4 * 10**9),
+        (".5T", 5 * 10**11),
         ("1.5GiB", 3 << 29),
         ("512MiB", 512 << 20),
         ("64k", 64_000),
@@ -32,16 +33,21 @@ def test_amounts_are_read_as_people_write_them(text, amount):
     assert parse_bytes(text) == amount
 
 
-@pytest.mark.parametrize("text", ["", "GB", "4XB", "-4GB", "4 G B", "4GBs", "four", "1e9"])
+@pytest.mark.parametrize("text", ["", "GB", "4XB", "-4GB", "4 G B", "4GBs", "four", "1e9", "1.2.3", "ib"])
 def test_what_is_no_amount_is_an_error_that_shows_one(text):
     with pytest.raises(InputError, match="4GB"):
         parse_bytes(text)
 
 
-@given(st.integers(1, 10**15))
+@given(st.integers(0, 10**16))
 def test_what_is_shown_can_be_read_back(amount):
     shown = parse_bytes(show_bytes(amount).replace(" bytes", "").replace(" ", ""))
     assert abs(shown - amount) <= 0.006 * amount
+
+
+def test_this_machine_has_memory():
+    assert 0 < available_memory() < 1 << 50
+    assert 0 < mapped_memory() < resident_memory() < 1 << 50
 
 
 def test_memory_is_counted():

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 
 from nodewise import StoreError
 from nodewise._util import pagecache
-from nodewise._util.errors import InputError
-from nodewise._util.memory import available_memory, mapped_memory, parse_bytes, resident_memory, show_bytes
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +70,7 @@ def test_a_view_knows_its_place_in_the_file(matrix):
 
 
 @pytest.mark.parametrize("direct", [True, False])
-def test_a_file_that_is_cut_is_named(tmp_path, monkeypatch, direct):
+def test_a_truncated_file_is_named(tmp_path, monkeypatch, direct):
     path = tmp_path / "features.npy"
     np.save(path, np.zeros((100_000, 8), np.float32))
     rows = np.load(path, mmap_mode="r")
@@ -96,41 +94,6 @@ def test_a_disk_that_fails_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "preadv", fail)
     with pytest.raises(StoreError, match=r"features\.npy: cannot be read: Input/output error; run nodewise verify"):
         list(pagecache.RowBlocks(rows, [(0, 10)]))
-
-
-@pytest.mark.parametrize(
-    ("text", "count"),
-    [
-        ("4GB", 4 * 10**9),
-        ("1.5GiB", 3 << 29),
-        ("512 m", 512 * 10**6),
-        ("17", 17),
-        (99, 99),
-        ("2k", 2000),
-        (".5T", 5 * 10**11),
-    ],
-)
-def test_amounts_of_memory(text, count):
-    assert parse_bytes(text) == count
-
-
-@pytest.mark.parametrize("text", ["", "GB", "-1GB", "4 G B", "1e9", "four", "1.2.3", "4XB", "ib"])
-def test_what_is_no_amount_is_named(text):
-    with pytest.raises(InputError, match="expected an amount such as 4GB"):
-        parse_bytes(text)
-
-
-@given(st.integers(0, 10**16))
-def test_shown_amounts_are_close(count):
-    shown = show_bytes(count)
-    units = {"bytes": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-    number, unit = shown.split()
-    assert float(number) * units[unit] == pytest.approx(count, rel=0.006)
-
-
-def test_this_machine_has_memory():
-    assert 0 < available_memory() < 1 << 50
-    assert 0 < mapped_memory() < resident_memory() < 1 << 50
 
 
 def test_both_ways_to_ask_what_is_in_memory_agree(matrix, monkeypatch):

@@ -29,20 +29,12 @@ def test_shards_equal_those_made_here_bit_for_bit(place, bits, names, tmp_path, 
     monkeypatch.setattr(runner, "PIECE_BYTES", 1)  # several blocks of columns
     run(kind, getattr(place, engine), place.store, tmp_path / "here", chunk=70, threads=2)
     seen = []
-    run(
-        kind,
-        getattr(place, engine),
-        place.store,
-        tmp_path / "ray",
-        chunk=70,
-        on="ray",
-        progress=lambda *s: seen.append(s),
-    )
+    there = {"chunk": 70, "on": "ray", "progress": lambda *step: seen.append(step)}
+    run(kind, getattr(place, engine), place.store, tmp_path / "ray", **there)
     assert bits(tmp_path / "ray") == bits(tmp_path / "here")
     assert names(tmp_path / "ray") == names(tmp_path / "here")
-    assert [done for unit, done, _ in seen if unit == "nodes"] == sorted(
-        {done for unit, done, _ in seen if unit == "nodes"}
-    )
+    nodes = [done for unit, done, _ in seen if unit == "nodes"]
+    assert nodes == sorted(set(nodes))
     assert seen[-1] == ("nodes", 600, 600)
     assert ray.is_initialized()
 
@@ -140,5 +132,6 @@ def test_a_worker_that_always_dies_is_one_error():
 
     with pytest.raises(PieceError) as error:
         list(scatter(ray, dies, {0: (0,), 1: (1,)}, 1))
-    assert error.value.piece == 1
-    assert error.value.said.startswith("failed on Ray: WorkerCrashedError: ")
+    number, why = error.value.args
+    assert number == 1
+    assert why.startswith("failed on Ray: WorkerCrashedError: ")

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from models import PLAIN
 from nodewise import NIGCN, InputError, StoreError, open_store, write_store
 from nodewise.batch import opened, run, runner
-from nodewise.batch.folder import job_folder
-from nodewise.batch.job import Job
+from nodewise.batch.job import Job, job_folder
 from nodewise.batch.pieces import run_chunk
 from nodewise.batch.predictions import predicted
 from nodewise.graph import synthetic
@@ -344,7 +343,7 @@ for more in (0, 0, 1, 7, 2, 20, 1):
 
 
 @pytest.mark.parametrize("engine", ["walks", "exact"])
-def test_a_killed_run_leaves_whole_shards_and_is_gone_on_with(place, bits, names, tmp_path, engine, caplog):
+def test_a_killed_run_leaves_complete_shards_and_can_continue(place, bits, names, tmp_path, engine, caplog):
     model = getattr(place, engine)
     run("predict", model, place.store, tmp_path / "whole", chunk=10, threads=1)
     expected = bits(tmp_path / "whole")

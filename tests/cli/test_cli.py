@@ -1,5 +1,6 @@
 """The command line, through its own entry point: what is printed where, and how it ends."""
 
+import inspect
 import json
 import re
 import resource
@@ -12,17 +13,11 @@ import pyarrow.parquet
 import pytest
 
 from nodewise import NIGCN, open_store, write_store
+from nodewise.cli import COMMANDS
 from nodewise.graph import synthetic
 
 OWN = ["--epochs", "20", "--epsilon", "0.1"]
 QUICK = [*OWN, "--per-class", "5", "--val", "30", "--test", "50"]
-
-
-@pytest.fixture
-def store(tmp_path):
-    graph = synthetic.dcsbm(300, avg_degree=8, classes=3, features=8, signal=2.0, seed=0)
-    write_store(graph, tmp_path / "store")
-    return tmp_path / "store"
 
 
 @pytest.fixture
@@ -49,13 +44,23 @@ def test_help_is_quick_and_loads_neither_torch_nor_numba():
     assert min(times) < 0.5
 
 
-@pytest.mark.parametrize(
-    "command", ["train", "predict", "embed", "import", "info", "datasets", "verify", "compare", "reproduce"]
-)
+SHARED = {
+    "train": ["--split-file", "--omega", "--first-k", "--address"],
+    "tune": ["--split-file"],
+    "compare": ["--split-file"],
+    "predict": ["--address"],
+    "embed": ["--address"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_explains_itself(run, command):
+    """Options that come from a dataclass are there too."""
     code, out, _ = run(command, "--help")
     assert code == 0
-    assert "Usage" in out
+    assert inspect.getdoc(COMMANDS[command][0])[:40] in out
+    assert f"Example: nodewise {command} " in out
+    assert all(option in out for option in ["--quiet", *SHARED.get(command, [])])
 
 
 def test_version(run):
@@ -102,7 +107,7 @@ def test_a_split_file_decides_which_nodes_are_used(run, store, tmp_path):
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_predict_writes_a_row_a_node(run, store, model, tmp_path, suffix):
+def test_predict_writes_one_row_per_node(run, store, model, tmp_path, suffix):
     out = tmp_path / f"labels{suffix}"
     assert run("predict", model, store, "-o", out)[0] == 0
     table = (pyarrow.csv.read_csv if suffix == ".csv" else pyarrow.parquet.read_table)(out)
@@ -111,12 +116,6 @@ def test_predict_writes_a_row_a_node(run, store, model, tmp_path, suffix):
     assert np.array_equal(table["node"], np.arange(300))
     assert np.array_equal(table["label"], fitted.predict(graph))
     assert np.allclose(table["probability"], fitted.predict_proba(graph).max(1), atol=1e-6)
-
-
-def test_predict_takes_a_list_of_nodes(run, store, model, tmp_path):
-    (tmp_path / "nodes.txt").write_text("7\n3\n\n7\n")
-    assert run("predict", model, store, "--nodes", tmp_path / "nodes.txt", "-o", tmp_path / "out.csv")[0] == 0
-    assert pyarrow.csv.read_csv(tmp_path / "out.csv")["node"].to_pylist() == [7, 3, 7]
 
 
 def test_own_files_with_names_come_back_with_names(run, tmp_path):
@@ -139,7 +138,7 @@ def test_own_files_with_names_come_back_with_names(run, tmp_path):
     assert np.mean([truth[row["node"]] == row["label"] for row in table]) > 0.9
 
 
-def test_several_labels_a_node_give_a_row_for_each(run, tmp_path):
+def test_several_labels_give_one_row_each(run, tmp_path):
     graph = synthetic.dcsbm(200, avg_degree=8, classes=2, features=6, signal=3.0, seed=1)
     several = np.stack([graph.labels == 0, graph.labels == 1, np.ones(200)], axis=1).astype(np.int8)
     write_store(graph.replace(labels=several), tmp_path / "store")
@@ -244,12 +243,6 @@ def test_an_altered_store_or_model_is_refused(run, store, model, tmp_path):
     assert "features.npy" in one_line(err)
 
 
-def test_an_unknown_output_format_is_refused_before_any_work(run, store, model, tmp_path):
-    code, _, err = run("predict", model, store, "-o", tmp_path / "out.xlsx")
-    assert code == 2
-    assert "out.xlsx" in one_line(err)
-
-
 def test_nodes_that_do_not_exist_are_named(run, store, model, tmp_path):
     (tmp_path / "nodes.txt").write_text("7\n300\n")
     code, _, err = run("predict", model, store, "--nodes", tmp_path / "nodes.txt", "-o", tmp_path / "out.csv")
@@ -278,29 +271,16 @@ def test_an_unexpected_error_is_one_line_and_exit_code_1(run, store, monkeypatch
     assert "the roof fell in" in one_line(err)
 
 
-def test_the_split_of_ones_own_graph_is_told_with_its_sizes(run, store, tmp_path):
+def test_the_split_of_ones_own_graph_is_shown_with_its_sizes(run, store, tmp_path):
     code, out, _ = run("train", store, "-o", tmp_path / "m", *OWN)
     assert code == 0
-    assert re.search(r"drawn by class with seed 0, \d+ nodes to train, \d+ to validate, \d+ to test", out)
+    assert re.search(r"random within each class \(seed 0\), \d+ training, \d+ validation and \d+ test nodes", out)
     assert re.search(r"test micro-F1 [\d.]+% \(\d+ test nodes; 95% interval [\d.]+ to [\d.]+\)", out)
 
 
 def test_training_on_everything_leaves_no_score(run, store, tmp_path):
-    code, out, _ = run(
-        "train",
-        store,
-        "-o",
-        tmp_path / "m",
-        "--per-class",
-        "50",
-        "--val",
-        "0",
-        "--test",
-        "0",
-        "--json",
-        "--epochs",
-        "5",
-    )
+    everything = ["--per-class", "50", "--val", "0", "--test", "0"]
+    code, out, _ = run("train", store, "-o", tmp_path / "m", *everything, "--json", "--epochs", "5")
     result = json.loads(out)
     assert code == 0
     assert result["test_f1_mean"] is None
@@ -310,8 +290,8 @@ def test_training_on_everything_leaves_no_score(run, store, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--split-file", "s.npz", "--per-class", "3"], "--per-class is for splits that are drawn"),
-        (["--address", "auto"], "--address auto: is that of a Ray cluster; pass --on ray too"),
+        (["--split-file", "s.npz", "--per-class", "3"], "--per-class is for random splits"),
+        (["--address", "auto"], "--address auto: this is for a Ray cluster; pass --on ray too"),
     ],
 )
 def test_options_that_would_have_no_effect_are_refused(run, store, tmp_path, options, message):
@@ -328,7 +308,7 @@ def test_options_that_would_have_no_effect_are_refused(run, store, tmp_path, opt
         ('{"teach": "yes"}', "teach='yes': expected True or False"),
         ('{"layers": true}', "layers=True: expected a number, or 'auto'"),
         ('{"diffusion": {"first_k": "no"}}', "first_k='no': expected True or False"),
-        ('{"recipe": []}', "'recipe' is no parameter of NIGCN"),
+        ('{"recipe": []}', "NIGCN has no parameter 'recipe'"),
     ],
 )
 def test_a_preset_with_a_value_that_cannot_be_is_named(run, store, tmp_path, params, message):
@@ -339,25 +319,27 @@ def test_a_preset_with_a_value_that_cannot_be_is_named(run, store, tmp_path, par
     assert f"--preset {file}: {message}" in err
 
 
-def test_a_place_that_cannot_be_written_is_told_of_before_training(run, store, tmp_path, monkeypatch):
+def test_a_place_that_is_not_writable_is_named_before_training(run, store, tmp_path, monkeypatch):
     monkeypatch.setattr("os.access", lambda path, mode: False)
     code, _, err = run("train", store, "-o", tmp_path / "m")
     assert code == 2
-    assert "cannot be written in" in err
+    assert "is not writable" in err
 
 
-def test_train_says_what_it_found_and_by_what(run, store, tmp_path):
+def test_train_says_what_it_chose_and_on_which_nodes(run, store, tmp_path):
     code, out, _ = run("train", store, "-o", tmp_path / "m", "--epochs", "5", "--omega", "auto", "--rho", "0.5")
     assert code == 0
-    assert re.search(r"found on validation nodes: omega [\d.]+, epsilon 0\.01, feature_norm \w+, hops \d+, engine", out)
-    assert "rho" not in out.split("found on")[1].splitlines()[0]
+    assert re.search(
+        r"chosen on validation nodes: omega [\d.]+, epsilon 0\.01, feature_norm \w+, hops \d+, engine", out
+    )
+    assert "rho" not in out.split("chosen on")[1].splitlines()[0]
     code, out, _ = run("train", store, "-o", tmp_path / "m", "--epochs", "5", "--val", "0", "--test", "20")
     assert code == 0
-    assert "found on training nodes, each left out in turn: omega" in out
+    assert "chosen on training nodes, each left out in turn: omega" in out
 
 
-def test_ones_own_graph_is_learned_from_whole_after_an_honest_score(run, store, tmp_path):
-    """What is saved has learned from test labels too, and keeps what was said of them before."""
+def test_after_the_score_the_model_of_ones_own_graph_is_trained_on_all_labels(run, store, tmp_path):
+    """The saved model is trained on test labels too, and keeps what was predicted for them before."""
     code, out, _ = run("train", store, "-o", tmp_path / "m", "--json", *OWN)
     result = json.loads(out)
     assert code == 0
@@ -375,10 +357,10 @@ def test_ones_own_graph_is_learned_from_whole_after_an_honest_score(run, store, 
     assert NIGCN.load(tmp_path / "m").held_out_.nodes.size == sizes["val"]
 
 
-def test_stages_are_told_one_line_each_where_nobody_watches_a_bar(run, store, tmp_path):
+def test_without_a_terminal_each_stage_is_one_line(run, store, tmp_path):
     _, _, err = run("train", store, "-o", tmp_path / "m", *OWN)
     lines = err.splitlines()
-    assert re.match(r"train .*: about \d+ \w+ expected", lines[0])
+    assert re.match(r"training on .*: about \d+ \w+ expected", lines[0])
     assert lines[1:5] == ["search …", "rows …", "training …", "refit …"]
 
 

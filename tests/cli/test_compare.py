@@ -7,25 +7,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from nodewise import write_store
-from nodewise.graph import synthetic
-
 SPLITS = ["--splits", "2", "--per-class", "5", "--val", "30", "--test", "50", "--threads", "1"]
 ROW = {
     "method", "test_f1_mean", "test_f1_std", "val_f1_mean", "val_f1_std", "preparation_seconds", "train_seconds",
     "seconds", "epochs", "peak_memory", "splits_finished", "splits_asked", "problem", "params", "splits",
 }  # fmt: skip
-
-
-@pytest.fixture
-def graph():
-    return synthetic.dcsbm(300, avg_degree=8, classes=3, features=8, signal=2.0, seed=0)
-
-
-@pytest.fixture
-def store(graph, tmp_path):
-    write_store(graph, tmp_path / "store")
-    return tmp_path / "store"
 
 
 def test_table_on_stdout_then_json_from_what_is_kept_then_refusal(run, store, tmp_path):
@@ -47,7 +33,7 @@ def test_table_on_stdout_then_json_from_what_is_kept_then_refusal(run, store, tm
     assert {"dataset", "source", "graph", "splits", "split_source", "inductive", "budget", "seed"} <= set(made)
     assert {"cores", "memory"} <= set(made["machine"])
     assert "torch" in made["versions"]
-    assert "15 nodes to train, 30 to validate, 50 to test" in made["split_source"]
+    assert "15 training, 30 validation and 50 test nodes" in made["split_source"]
     assert [set(row) for row in made["rows"]] == [ROW]
     row = made["rows"][0]
     assert row["test_f1_mean"] == pytest.approx(np.mean([s["test_f1"] for s in row["splits"]]))
@@ -86,11 +72,11 @@ def test_a_table_shows_every_letter_and_digit_however_narrow_the_terminal(capsys
     print_table(columns, [["GraphSAINT", *numbers, "stopped"]], right=columns[1:-1])
     out = re.sub("\x1b\\[[0-9;]*m", "", capsys.readouterr().out)  # without its colours
     assert max(map(len, out.splitlines())) <= width
-    told = Counter("".join([*columns, "GraphSAINT", *numbers, "stopped"]).replace(" ", ""))
-    assert {letter: count for letter, count in Counter(out).items() if letter in told} == told
+    shown = Counter("".join([*columns, "GraphSAINT", *numbers, "stopped"]).replace(" ", ""))
+    assert {letter: count for letter, count in Counter(out).items() if letter in shown} == shown
 
 
-def test_an_interrupt_says_how_to_go_on(run, store, tmp_path, monkeypatch):
+def test_an_interrupt_says_how_to_continue(run, store, tmp_path, monkeypatch):
     import nodewise.lab.compare.runner
 
     def interrupt(*_):
@@ -99,7 +85,7 @@ def test_an_interrupt_says_how_to_go_on(run, store, tmp_path, monkeypatch):
     monkeypatch.setattr(nodewise.lab.compare.runner, "run_worker", interrupt)
     code, _, err = run("compare", store, "--methods", "sgc", *SPLITS, "-o", tmp_path / "out")
     assert code == 130
-    assert "the same command goes on from there" in err
+    assert "the same command continues from there" in err
 
 
 @pytest.mark.parametrize(
@@ -118,9 +104,3 @@ def test_wrong_usage_is_exit_code_2_and_leaves_nothing(run, store, tmp_path, opt
     assert (code, out) == (2, "")
     assert message in err
     assert not (tmp_path / "out").exists()
-
-
-def test_it_explains_itself(run):
-    code, out, _ = run("compare", "--help")
-    assert code == 0
-    assert "Compare methods on SOURCE" in out

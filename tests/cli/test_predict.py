@@ -1,4 +1,4 @@
-"""``nodewise predict`` and ``nodewise embed``: what they print, and that the same command goes on where it stopped."""
+"""``nodewise predict`` and ``nodewise embed``: what they print, and that the same command continues."""
 
 import os
 import pty
@@ -41,7 +41,7 @@ def test_predict_to_a_folder_writes_shards_and_says_how_fast(run, place, tmp_pat
     assert np.array_equal(read(tmp_path / "out")["label"], expected)
 
 
-def test_the_same_command_goes_on_and_another_is_refused(run, place, tmp_path):
+def test_the_same_command_continues_and_another_is_refused(run, place, tmp_path):
     command = ["predict", place / "model", place / "store", "-o", tmp_path / "out", "--chunk", 100]
     assert run(*command)[0] == 0
     (tmp_path / "out" / "part-00001.parquet").unlink()
@@ -116,11 +116,6 @@ def test_memory_is_an_amount(run, place, tmp_path):
     assert code == 2
     assert "much" in err
     assert run(*command, "1GB")[0] == 0
-
-
-@pytest.mark.parametrize("command", ["predict", "embed"])
-def test_help(run, command):
-    assert "--address" in run(command, "--help")[1]
 
 
 def test_ray_that_is_not_installed_is_named(run, place, tmp_path, monkeypatch):

@@ -19,7 +19,7 @@ def test_a_second_call_says_that_nothing_was_left_to_do(run, tmp_path):
     made = (tmp_path / "out" / "ghd.json").stat().st_mtime_ns
     code, _, err = run("reproduce", "ghd", "-o", tmp_path / "out")
     assert code == 0
-    assert "ghd: finished before, kept" in err
+    assert "ghd: already finished" in err
     assert (tmp_path / "out" / "ghd.json").stat().st_mtime_ns == made
 
 

@@ -107,7 +107,7 @@ def interrupted(server: Server, path: Path, after: int) -> None:
     class KilledError(BaseException):
         pass
 
-    def kill(done: int, _: int | None) -> None:
+    def kill(_: str, done: float, total: float | None) -> None:
         if done >= after:
             raise KilledError
 
@@ -122,7 +122,7 @@ def interrupted(server: Server, path: Path, after: int) -> None:
 
 def test_a_file_arrives_whole_with_its_digest_beside_it(server: Server, path: Path) -> None:
     seen: list[tuple[int, int | None]] = []
-    download(server.url, path, progress=lambda done, total: seen.append((done, total)))
+    download(server.url, path, progress=lambda _, done, total: seen.append((done, total)))
     assert path.read_bytes() == CONTENT
     assert names(path) == ["data.zip", "data.zip.sha256"]
     assert recorded_sha256(path) == SHA256 == file_digest(path)
@@ -151,7 +151,7 @@ def test_a_file_that_is_there_is_not_asked_for(server: Server, path: Path) -> No
 def test_a_server_that_does_not_say_how_long_the_file_is(server: Server, path: Path) -> None:
     server.length = -1
     totals = set()
-    download(server.url, path, progress=lambda _, total: totals.add(total))
+    download(server.url, path, progress=lambda _, done, total: totals.add(total))
     assert path.read_bytes() == CONTENT
     assert totals == {None}
 
@@ -271,7 +271,7 @@ def test_two_downloads_of_one_file_do_not_mix(server: Server, path: Path) -> Non
     """The second waits for the first, and then has nothing to do."""
     started, go_on = threading.Event(), threading.Event()
 
-    def wait(done: int, _: int | None) -> None:
+    def wait(_: str, done: float, total: float | None) -> None:
         if done:
             started.set()
             go_on.wait(5)
@@ -383,7 +383,7 @@ def test_a_disk_that_is_too_small_is_known_before_the_start(
     server: Server, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10_000))
-    with pytest.raises(StoreError, match=r"data\.zip needs 10\.2 kB in .*new, where 10 kB are free; make room"):
+    with pytest.raises(StoreError, match=r"data\.zip needs 10\.2 kB in .*new, where 10 kB are free; free some space"):
         download(server.url, path)
     assert names(path) == []
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10_240))

@@ -7,13 +7,16 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from nodewise import datasets
 from nodewise._util.errors import InputError, StoreError
 from nodewise.datasets import list_datasets, load, registry
 from nodewise.datasets.registry import DataFile, Dataset
@@ -103,7 +106,7 @@ LARGE = [
 
 
 @pytest.mark.parametrize(("name", "write", "place"), LARGE)
-def test_a_large_graph_is_imported_once_and_opened_ever_after(
+def test_a_large_graph_is_imported_once_and_opened_from_then_on(
     name: str, write: Any, place: str, tmp_path: Path
 ) -> None:
     ring = Tiny.ring()
@@ -120,6 +123,28 @@ def test_a_large_graph_is_imported_once_and_opened_ever_after(
     assert load(name).num_edges == 8
     where = next(row.where for row in list_datasets() if row.name == dataset.name)
     assert where == str(tmp_path / "cache" / "stores" / dataset.name)
+
+
+def test_a_large_graph_that_two_load_at_once_is_imported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_ogb_csv(tmp_path / "data" / "ogb" / "arxiv", Tiny.ring())
+    imports: list[str] = []
+    started, go_on, plain = threading.Event(), threading.Event(), datasets._import
+
+    def slow(dataset: Dataset, *where: Any) -> None:
+        imports.append(dataset.name)
+        started.set()
+        go_on.wait(20)
+        plain(dataset, *where)
+
+    monkeypatch.setattr(datasets, "_import", slow)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(load, "ogbn-arxiv", tmp_path / "data")
+        assert started.wait(20)
+        second = pool.submit(load, "ogbn-arxiv", tmp_path / "data")
+        assert not wait([second], 0.3).done
+        go_on.set()
+        assert first.result().num_edges == second.result().num_edges == 8
+    assert imports == ["ogbn-arxiv"]
 
 
 @pytest.mark.parametrize("name", ["arxiv", "papers100M-bin"])

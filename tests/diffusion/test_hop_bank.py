@@ -1,4 +1,4 @@
-"""Hops kept apart: against powers of the dense matrix, and against the same walks with their hops summed."""
+"""Hop banks: against powers of the dense matrix, and against the same walks with their hops summed."""
 
 import numpy as np
 import pytest
@@ -101,12 +101,12 @@ def test_half_precision_takes_half_the_memory_and_is_close(crowd, engine):
 
 def test_a_bank_in_shared_blocks_is_the_same(crowd, monkeypatch):
     d = diffuse(crowd, range(30), engine="exact", per_hop=True, max_hops=4, threads=2)
-    apart = exact.by_features(d._task(), crowd.features), exact.by_targets(d._task(), crowd.features)
+    expected = exact.by_features(d._task(), crowd.features), exact.by_targets(d._task(), crowd.features)
     monkeypatch.setattr(exact, "MOST_BYTES", 1)
     monkeypatch.setattr(exact, "ROWS_AT_ONCE", 100)
     assert d._task().shared
-    assert np.array_equal(exact.by_features(d._task(), crowd.features), apart[0])
-    assert np.allclose(exact.by_targets(d._task(), crowd.features), apart[1], atol=1e-6)
+    assert np.array_equal(exact.by_features(d._task(), crowd.features), expected[0])
+    assert np.allclose(exact.by_targets(d._task(), crowd.features), expected[1], atol=1e-6)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -102,14 +102,14 @@ def test_walks_on_disk_first_bring_the_adjacency_in_where_they_touch_most_of_it(
 @pytest.mark.parametrize("sparse", [False, True])
 def test_threads_that_share_a_block_change_nothing(crowd, monkeypatch, norm, sparse):
     features = sp.csr_matrix(crowd.features) if sparse else crowd.features
-    apart = diffuse(crowd, range(50), engine="exact")
+    d = diffuse(crowd, range(50), engine="exact")
     sides = [
-        exact.by_features(apart._task(features, norm), features),
-        exact.by_targets(apart._task(features, norm), features),
+        exact.by_features(d._task(features, norm), features),
+        exact.by_targets(d._task(features, norm), features),
     ]
     monkeypatch.setattr(exact, "MOST_BYTES", 1)
     monkeypatch.setattr(exact, "ROWS_AT_ONCE", 700)
-    task = apart._task(features, norm)._replace(memory=7 * exact.COLUMN_BYTES * crowd.num_nodes, threads=3)
+    task = d._task(features, norm)._replace(memory=7 * exact.COLUMN_BYTES * crowd.num_nodes, threads=3)
     assert task.shared
     assert [b.stop - b.start for b in exact.column_blocks(task, 20)] == [7, 7, 6]
     assert np.array_equal(exact.by_features(task, features), sides[0])

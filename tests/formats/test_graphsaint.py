@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from nodewise._util.errors import InputError
 from nodewise.formats.graphsaint_files import read_graphsaint
-from nodewise.formats.raw import RawGraph
+from nodewise.formats.raw_graph import RawGraph
 from nodewise.formats.unpack import open_files
 from tiny_layouts import Tiny, assert_same, read_through, write_graphsaint, zipped
 

@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodewise._util.errors import InputError
-from nodewise.formats import number_csv
+from nodewise.formats import ogb
 from nodewise.formats.ogb import read_ogb
-from nodewise.formats.raw import RawGraph
+from nodewise.formats.raw_graph import RawGraph
 from nodewise.formats.unpack import open_files
 from tiny_layouts import (
     Tiny,
@@ -136,7 +136,7 @@ def test_nodes_without_features_and_graphs_without_edges(tmp_path: Path, ring: T
 
 
 def test_a_csv_of_many_blocks_comes_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(number_csv, "BLOCK_BYTES", 4096)
+    monkeypatch.setattr(ogb, "BLOCK_BYTES", 4096)
     big = Tiny.ring(3_000)
     assert_same(read(zipped(write_ogb_csv(tmp_path / "big", big))), big, rows=1_000)
 

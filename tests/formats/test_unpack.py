@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import zipfile
 import zlib
 from pathlib import Path
@@ -29,8 +30,8 @@ def write_zip(path: Path, members: dict[str, bytes], compression: int = zipfile.
 
 
 def unpacked(tmp_path: Path) -> list[Path]:
-    """The files in the cache."""
-    return [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    """The files in the cache, without locks."""
+    return [path for path in (tmp_path / "cache").rglob("*") if path.is_file() and path.suffix != ".lock"]
 
 
 def test_folders_and_files_are_found_alike_in_folders_and_zips(tmp_path: Path) -> None:
@@ -112,6 +113,51 @@ def test_what_was_extracted_stays_unless_the_input_is_wrong(tmp_path: Path, erro
     with pytest.raises(type(error)), files:
         raise error
     assert bool(unpacked(tmp_path)) == stays
+
+
+HOLDING = """
+import sys
+from pathlib import Path
+from nodewise.formats.unpack import open_files
+
+with open_files(Path(sys.argv[1])) as files:
+    files.member("b.bin")
+    print("extracted", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_second_process_waits_until_the_first_has_read_the_zip(tmp_path: Path) -> None:
+    """Else the first would remove the members while the second reads them."""
+    path = write_zip(tmp_path / "a.zip", {"b.bin": CONTENT})
+    command = [sys.executable, "-c", HOLDING, str(path)]
+    first = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert first.stdout is not None
+    assert first.stdout.readline() == "extracted\n"
+    found: list[bytes] = []
+
+    def read() -> None:
+        with open_files(path) as files:
+            found.append(files.member("b.bin").path.read_bytes())
+
+    second = threading.Thread(target=read, daemon=True)
+    second.start()
+    second.join(0.5)
+    assert second.is_alive()
+    first.communicate()  # ends its block
+    second.join(20)
+    assert found == [CONTENT]
+    assert not list((tmp_path / "cache" / "unpacked").iterdir())
+
+
+def test_a_zip_that_is_open_twice_is_removed_by_the_last(tmp_path: Path) -> None:
+    path = write_zip(tmp_path / "a.zip", {"b.bin": CONTENT, "c.bin": b"c"})
+    with open_files(path) as outer:
+        member = outer.member("b.bin").path
+        with open_files(path) as inner:
+            assert inner.member("c.bin").path.read_bytes() == b"c"
+        assert member.read_bytes() == CONTENT
+    assert not list((tmp_path / "cache" / "unpacked").iterdir())
 
 
 def test_a_zip_that_changed_is_extracted_again(tmp_path: Path) -> None:

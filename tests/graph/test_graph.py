@@ -182,7 +182,7 @@ def test_replace_checks_what_is_new(star, change, message):
 
 
 def test_labels_that_came_as_floats_are_labels():
-    """PyTorch Geometric keeps several labels a node as floats, and unknown ones as NaN."""
+    """PyTorch Geometric keeps several labels per node as floats, and unknown ones as NaN."""
     edges = np.array([[0, 1], [1, 2]])
     one = Graph.from_edges(edges, labels=np.array([2.0, np.nan, 0.0]))
     several = Graph.from_edges(edges, labels=np.array([[1.0, 0.0], [0.0, 0.0], [1.0, 1.0]]))

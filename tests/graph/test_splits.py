@@ -1,10 +1,5 @@
 """Splits: drawn in the paper's protocol, read from files, official."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -16,14 +11,13 @@ from nodewise.graph import Graph
 from nodewise.graph.splits import Split, official_split, random_splits
 
 
-def same(a: Split, b: Split) -> bool:
+def same(a, b):
     return all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
 
 
 # ---------------------------------------------------------------------- drawn
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     labels=st.lists(st.integers(-1, 3), min_size=1, max_size=60),
     per_class=st.integers(1, 4),
@@ -31,9 +25,7 @@ def same(a: Split, b: Split) -> bool:
     test=st.integers(0, 8),
     seed=st.integers(0, 2**63),
 )
-def test_any_split_has_the_counts_asked_for_and_no_node_twice(
-    labels: list[int], per_class: int, val: int, test: int, seed: int
-) -> None:
+def test_any_split_has_the_counts_asked_for_and_no_node_twice(labels, per_class, val, test, seed):
     array = np.array(labels)
     sizes = {label: labels.count(label) for label in set(labels) - {-1}}
     enough = per_class * len(sizes) + val + test <= sum(sizes.values())
@@ -52,8 +44,8 @@ def test_any_split_has_the_counts_asked_for_and_no_node_twice(
 
 
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 5))
-@settings(max_examples=25, deadline=None)
-def test_a_split_depends_on_the_seed_and_its_number_alone(seed: int, count: int) -> None:
+@settings(max_examples=25)
+def test_a_split_depends_on_the_seed_and_its_number_alone(seed, count):
     """More splits can be drawn later without changing the first."""
     labels = np.arange(200) % 4
     few = random_splits(labels, count, per_class=3, val=20, test=30, seed=seed)
@@ -61,7 +53,7 @@ def test_a_split_depends_on_the_seed_and_its_number_alone(seed: int, count: int)
     assert all(same(a, b) for a, b in zip(few, more[:count], strict=True))
 
 
-def test_other_seeds_and_other_numbers_give_other_splits() -> None:
+def test_other_seeds_and_other_numbers_give_other_splits():
     """200 of 1,000 nodes drawn twice alike has a chance below 10^-200."""
     labels = np.arange(1000) % 2
     first, second = random_splits(labels, 2, per_class=100, val=10, test=10, seed=0)
@@ -70,7 +62,7 @@ def test_other_seeds_and_other_numbers_give_other_splits() -> None:
     assert not np.array_equal(first.train, other.train)
 
 
-def test_every_labelled_node_is_drawn_equally_often() -> None:
+def test_every_labelled_node_is_drawn_equally_often():
     """3,000 draws of 1 of 10 members: each count is binomial with mean 300 and deviation 16.4, so that more than 100
     away (6 deviations) happens by chance less than once in 10^6 runs."""
     labels = np.repeat([0, 1], 10)
@@ -79,12 +71,12 @@ def test_every_labelled_node_is_drawn_equally_often() -> None:
     assert np.all(np.abs(counts - 300) < 100)
 
 
-def test_the_default_is_the_papers_protocol() -> None:
+def test_the_default_is_the_papers_protocol():
     (split,) = random_splits(np.arange(3000) % 7, 1)
     assert [part.size for part in split] == [20 * 7, 500, 1000]
 
 
-def test_several_labels_a_node_take_per_class_times_labels_training_nodes() -> None:
+def test_several_labels_per_node_take_per_class_times_labels_training_nodes():
     labels = np.zeros((100, 3), np.int8)
     labels[10:, 0] = 1
     (split,) = random_splits(labels, 1, per_class=5, val=30, test=45)
@@ -108,7 +100,7 @@ def test_several_labels_a_node_take_per_class_times_labels_training_nodes() -> N
         (np.zeros(5, int), {"test": 1.5}, "test is 1.5"),
     ],
 )
-def test_what_cannot_be_drawn_is_one_error_with_the_numbers(labels: Any, given: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_drawn_is_one_error_with_the_numbers(labels, given, message):
     with pytest.raises(InputError, match=message):
         random_splits(labels, 1, **given)
 
@@ -118,13 +110,13 @@ def test_what_cannot_be_drawn_is_one_error_with_the_numbers(labels: Any, given: 
 GOOD = {"train": [[0, 1], [2, 3]], "val": [[2], [4]], "test": [[5, 6, 7], [0, 1, 7]]}
 
 
-def write(folder: Path, **arrays: Any) -> Path:
+def write(folder, **arrays):
     path = folder / "splits.npz"
     np.savez(path, **{name: np.array(array) for name, array in arrays.items() if array is not None})
     return path
 
 
-def test_a_row_of_each_array_is_a_split(tmp_path: Path) -> None:
+def test_a_row_of_each_array_is_a_split(tmp_path):
     splits = read_split_file(write(tmp_path, **GOOD), num_nodes=8)
     assert [[part.tolist() for part in split] for split in splits] == [
         [[0, 1], [2], [5, 6, 7]],
@@ -133,14 +125,14 @@ def test_a_row_of_each_array_is_a_split(tmp_path: Path) -> None:
     assert splits[0].train.dtype == np.int64
 
 
-def test_plain_lists_are_one_split(tmp_path: Path) -> None:
+def test_plain_lists_are_one_split(tmp_path):
     (split,) = read_split_file(str(write(tmp_path, train=[0, 1], val=[2], test=[3, 4])), num_nodes=5)
     assert [part.tolist() for part in split] == [[0, 1], [2], [3, 4]]
 
 
 @given(seed=st.integers(0, 1000))
-@settings(max_examples=10, deadline=None)
-def test_drawn_splits_survive_a_file(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
+@settings(max_examples=10)
+def test_drawn_splits_survive_a_file(tmp_path_factory, seed):
     drawn = random_splits(np.arange(90) % 3, 4, per_class=5, val=10, test=20, seed=seed)
     tables = {part: np.stack([getattr(split, part) for split in drawn]) for part in Split._fields}
     read = read_split_file(write(tmp_path_factory.mktemp("splits"), **tables), num_nodes=90)
@@ -162,15 +154,13 @@ def test_drawn_splits_survive_a_file(tmp_path_factory: pytest.TempPathFactory, s
         (dict.fromkeys(GOOD, np.zeros((0, 2), int)), "have no rows"),
     ],
 )
-def test_a_wrong_split_file_is_one_error_with_the_file_and_the_cause(
-    tmp_path: Path, changes: dict[str, Any], message: str
-) -> None:
+def test_a_wrong_split_file_is_one_error_with_the_file_and_the_cause(tmp_path, changes, message):
     with pytest.raises(InputError, match=message) as caught:
         read_split_file(write(tmp_path, **(GOOD | changes)), num_nodes=8)
     assert "splits.npz: " in str(caught.value)
 
 
-def test_a_split_file_that_is_damaged_or_missing_is_one_error(tmp_path: Path) -> None:
+def test_a_split_file_that_is_damaged_or_missing_is_one_error(tmp_path):
     with pytest.raises(InputError, match=r"splits\.npz: no such file"):
         read_split_file(tmp_path / "splits.npz", num_nodes=8)
     path = write(tmp_path, **GOOD)
@@ -182,13 +172,13 @@ def test_a_split_file_that_is_damaged_or_missing_is_one_error(tmp_path: Path) ->
 # ---------------------------------------------------------------------- official
 
 
-def test_the_official_split_is_the_graphs_own() -> None:
+def test_the_official_split_is_the_graphs_own():
     parts = {"train": np.array([0]), "val": np.array([2]), "test": np.array([1, 3])}
     graph = Graph.from_edges(np.array([[0, 1], [2, 3]]), 4, splits=parts)
     assert [part.tolist() for part in official_split(graph)] == [[0], [2], [1, 3]]
 
 
-def test_a_graph_without_an_official_split_says_what_is_missing_and_what_to_do() -> None:
+def test_a_graph_without_an_official_split_says_what_is_missing_and_what_to_do():
     graph = Graph.from_edges(np.array([[0], [1]]), splits={"train": np.array([0])}, name="mine")
     with pytest.raises(InputError, match=r"mine: has no official split \(no val, test\).*random_splits"):
         official_split(graph)

@@ -1,4 +1,4 @@
-"""Each test of ingest runs in a folder of its own, so that files go by their names."""
+"""Each test of importing runs in a folder of its own, so that files go by their names."""
 
 import pytest
 

@@ -37,7 +37,7 @@ def test_ctrl_c_says_how_to_go_on(run, monkeypatch):
         patch.setattr("nodewise.importing.building.merge_runs", interrupted)
         code, _, said = run(*EDGES)
     assert code == 130
-    assert "store: what is done so far is kept; the same command with --resume goes on" in said
+    assert "store: finished steps are kept; the same command with --resume continues" in said
     assert not Path("store").exists()
     code, _, said = run(*EDGES)
     assert code == 2

@@ -14,11 +14,11 @@ import scipy.sparse as sp
 
 from files import parquet, write
 from nodewise import Graph, InputError, StoreError, open_store
-from nodewise._util.memory import resident_memory
+from nodewise._util.memory import resident_memory, too_small
 from nodewise.formats import csv as text
 from nodewise.formats import edge_files as edges
 from nodewise.formats import tables
-from nodewise.formats.raw import EdgeStream, FeatureStream, RawGraph
+from nodewise.formats.raw_graph import EdgeStream, FeatureStream, RawGraph
 from nodewise.importing import edge_stage, feature_stage, import_raw, import_store, sorting
 from nodewise.store import read_manifest, verify_store
 
@@ -255,7 +255,7 @@ def test_numbers_beyond_float16_are_named_by_node_and_column():
     x = X.copy()
     x[33, 4] = -70_000
     np.save("x.npy", x)
-    with pytest.raises(InputError, match=r"node 33 has -70000\.0 in column 4, and float16 ends at 65504"):
+    with pytest.raises(InputError, match=r"node 33 has -70000\.0 in column 4, and float16 goes up to 65504"):
         import_store(write("e.csv", csv_rows()), "store", "x.npy", feature_dtype="float16")
 
 
@@ -299,6 +299,39 @@ def test_more_names_than_fit_are_counted_and_the_budget_for_them_is_told(monkeyp
     with pytest.raises(InputError, match=r"numbering about (19|20)\d,\d{3} names of nodes takes at least .*--memory"):
         import_store("e.csv", "store", memory=resident_memory() + 10**9)
     assert not Path("store").exists()
+
+
+class Stopped(BaseException):
+    """An interruption."""
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+@pytest.mark.parametrize("ids", ["integers", "names"])
+def test_an_npz_that_does_not_fit_is_extracted_and_streamed(save, ids, tmp_path, monkeypatch):
+    """Edges, weights and features in one file; the cache is used in between and empty in the end."""
+    monkeypatch.setenv("NODEWISE_CACHE", str(tmp_path / "cache"))
+    save("g.npz", edge_index=ENDS, edge_weight=WEIGHTS, x=X)
+    features = "g.npz" if ids == "integers" else None
+    import_store("g.npz", "expected", features, ids=ids)
+    assert not (tmp_path / "cache").exists()  # they fit
+
+    def too_little(what, memory, *_):
+        raise too_small(what, memory, 10**12)
+
+    monkeypatch.setattr("nodewise.formats.npz.room_for", too_little)
+    with monkeypatch.context() as patch:
+
+        def stop(*_):
+            raise Stopped
+
+        patch.setattr("nodewise.importing.building.merge_runs", stop)
+        with pytest.raises(Stopped):
+            import_store("g.npz", "store", features, ids=ids)
+    extracted = {path.name for path in (tmp_path / "cache").rglob("*.npy")}
+    assert extracted == {"edge_index.npy", "edge_weight.npy"} | ({"x.npy"} if features else set())
+    import_store("g.npz", "store", features, ids=ids, resume=True)
+    assert not list((tmp_path / "cache" / "unpacked").iterdir())
+    same("store", open_store("expected"))
 
 
 def test_a_matrix_that_does_not_fit_says_what_would_do():
@@ -368,7 +401,7 @@ def test_a_raw_graph_becomes_a_store_with_all_that_is_known():
     assert manifest.counts["classes"] == 4
 
 
-def test_several_labels_a_node_and_missing_ones():
+def test_several_labels_per_node_and_missing_ones():
     raw = raw_graph(labels=np.eye(50, 3, dtype=np.int8))
     import_raw(raw, "store", memory=2 * 10**9)
     assert open_store("store").multilabel
@@ -392,13 +425,13 @@ def test_raw_graphs_that_contradict_themselves_are_refused(changes, message):
     assert not list(Path().iterdir())
 
 
-def test_progress_is_told_stage_by_stage():
-    told = []
+def test_progress_is_reported_stage_by_stage():
+    reports = []
     np.save("x.npy", X)
-    import_store(write("e.csv", csv_rows()), "store", "x.npy", progress=lambda *stage: told.append(stage))
-    assert list(dict.fromkeys(what for what, _, _ in told)) == [
+    import_store(write("e.csv", csv_rows()), "store", "x.npy", progress=lambda *stage: reports.append(stage))
+    assert list(dict.fromkeys(what for what, _, _ in reports)) == [
         "writing features",
         "reading and sorting edges",
         "merging edges",
     ]
-    assert all(0 < done <= total for _, done, total in told)
+    assert all(0 < done <= total for _, done, total in reports)

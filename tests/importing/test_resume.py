@@ -17,7 +17,8 @@ from files import write
 from nodewise import InputError, StoreError
 from nodewise._util import atomic
 from nodewise.formats import csv as text
-from nodewise.importing import building, edge_stage, feature_stage, import_store, sorting, work
+from nodewise.importing import building, edge_stage, feature_stage, import_store, sorting
+from nodewise.importing import work_folder as work
 from nodewise.store import blocks, verify_store
 
 NODES, EDGES = 60, 500
@@ -108,7 +109,7 @@ import os, signal, sys
 from nodewise.importing import import_store
 from nodewise.importing import edge_stage
 from nodewise.importing import sorting
-from nodewise.importing import work
+from nodewise.importing import work_folder as work
 work.NOTE_SECONDS, sorting.STRIDE = -1.0, 4
 edge_stage._run_size = lambda *_: 90
 kill_in = sys.argv[1]
@@ -147,7 +148,7 @@ def test_a_left_over_import_is_neither_lost_nor_taken_for_a_new_one(monkeypatch)
         patch.setattr(building, "merge_runs", interrupted)
         with pytest.raises(KeyboardInterrupt):
             import_store(output="store", **files)
-    with pytest.raises(StoreError, match=r"store: an import was begun.*--resume.*--overwrite"):
+    with pytest.raises(StoreError, match=r"store: an import was started.*--resume.*--overwrite"):
         import_store(output="store", **files)
     with pytest.raises(StoreError, match=r"store: holds another import: feature_dtype is None there and int8 here"):
         import_store(output="store", **files, feature_dtype="int8", resume=True)

@@ -57,9 +57,7 @@ def joined(ranges, num_nodes):
 
 
 def whole(ends, weights, num_nodes):
-    if weights is None:
-        return adjacency.from_edges(ends[0], ends[1], num_nodes)
-    return adjacency.from_weighted_edges(ends[0], ends[1], weights, num_nodes)
+    return adjacency.from_edges(ends[0], ends[1], num_nodes, weight=weights)
 
 
 @RUNS

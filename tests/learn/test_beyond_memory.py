@@ -14,18 +14,8 @@ from nodewise.learn import rows, trainer
 from nodewise.learn.heads import Heads
 from nodewise.learn.rows import DiffusedRows
 
-FAST = {
-    "omega": 1.15,
-    "rho": 0.1,
-    "tau": 1.9,
-    "feature_norm": "l1",
-    "layers": 2,
-    "weight_decay": 5e-3,
-    "teach": False,
-    "epochs": 30,
-    "seed": 0,
-    "epsilon": 0.1,
-}
+DIFFUSION = {"omega": 1.15, "rho": 0.1, "tau": 1.9, "epsilon": 0.1, "feature_norm": "l1"}
+FAST = {**DIFFUSION, "layers": 2, "weight_decay": 5e-3, "teach": False, "epochs": 30, "seed": 0}
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "learning.md"
 
 
 def test_the_examples_run(monkeypatch, capsys):
-    """Each goes on where the one before ended, as a reader would type them."""
+    """Each continues where the one before ended, as a reader would type them."""
     graph = nw.synthetic.dcsbm(400, avg_degree=10, classes=3, homophily=0.9, features=16, signal=2.0, seed=0)
     monkeypatch.setattr(nw, "load", lambda name: graph)
     monkeypatch.setattr(nw.NIGCN.__init__, "__kwdefaults__", {**nw.NIGCN.__init__.__kwdefaults__, "epochs": 10})

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from nodewise.learn.dropout import LEVELS, dropout
+from nodewise.learn.heads import LEVELS, dropout
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.85])

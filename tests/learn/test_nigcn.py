@@ -189,8 +189,8 @@ def test_a_time_budget_bounds_search_and_teaching_and_says_when_it_cannot(graph)
     assert np.array_equal(fingerprint(relaxed, graph), fingerprint(NIGCN(**FAST).fit(graph, TRAIN, VAL), graph))
 
 
-def test_a_graph_that_hurts_is_told_of():
-    """Edges at random, features that tell: the search ignores the graph and says so."""
+def test_a_graph_that_hurts_is_a_warning():
+    """Random edges, informative features: the search ignores the graph and says so."""
     graph = synthetic.dcsbm(900, avg_degree=12, classes=3, homophily=1 / 3, features=16, signal=2.5, seed=1)
     with pytest.warns(NodewiseWarning, match="the graph hurts"):
         fitted = NIGCN().fit(graph, range(60), range(60, 360))
@@ -466,7 +466,7 @@ def test_weights_that_are_no_numbers_any_more_are_not_kept(graph):
         model.predict(graph)
 
 
-def test_arrays_in_place_of_a_graph_are_told_of(graph, model):
+def test_arrays_in_place_of_a_graph_are_an_error(graph, model):
     with pytest.raises(InputError, match=r"graph: a ndarray; expected a nodewise\.Graph"):
         NIGCN().fit(graph.features, graph.labels)
     with pytest.raises(InputError, match="graph: a ndarray"):

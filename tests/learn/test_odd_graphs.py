@@ -32,14 +32,14 @@ def test_a_class_of_one_node_trains_and_is_not_tested(run, graph, tmp_path):
     code, out, err = trained(run, graph.replace(labels=labels), tmp_path)
     assert code == 0, err
     assert "test micro-F1" in out
-    assert "not tested, for want of labels: 9\n" in out
+    assert "classes without test nodes: 9\n" in out
     assert 9 in NIGCN.load(tmp_path / "model").classes_
 
 
 def test_two_labelled_nodes_give_a_model_and_no_score(run, graph, tmp_path):
     code, out, err = trained(run, with_labels(graph, [0, 1]), tmp_path)
     assert code == 0, err
-    assert "2 nodes to train, 0 to validate, 0 to test" in out
+    assert "2 training, 0 validation and 0 test nodes" in out
     assert "no test nodes, so no score" in out
     assert set(NIGCN.load(tmp_path / "model").predict(graph)) <= {0, 1}
 
@@ -50,7 +50,7 @@ def test_more_classes_than_most_have_labels_still_trains(run, graph, tmp_path):
     assert "no test nodes" in out
 
 
-def test_one_class_is_told_of(run, graph, tmp_path):
+def test_one_class_is_a_warning(run, graph, tmp_path):
     code, _, err = trained(run, with_labels(graph, np.zeros(50, int)), tmp_path)
     assert code == 0, err
     assert "every label to learn from is 0" in err
@@ -64,7 +64,7 @@ def test_features_that_are_all_zero_give_equal_chances(graph):
     assert np.allclose(proba, proba[0], atol=1e-5)
 
 
-def test_a_time_budget_of_a_second_is_kept_to_or_told_of(run, graph, tmp_path):
+def test_a_time_budget_of_a_second_is_kept_to_or_warned_about(run, graph, tmp_path):
     code, out, err = trained(run, graph, tmp_path, "--time-budget", "1")
     assert code == 0, err
     assert "test micro-F1" in out
@@ -73,7 +73,7 @@ def test_a_time_budget_of_a_second_is_kept_to_or_told_of(run, graph, tmp_path):
 def test_a_graph_of_edges_and_labels_alone_is_learned_from(run, graph, tmp_path):
     code, _, err = trained(run, graph.replace(features=None), tmp_path)
     assert code == 0, err
-    assert "the graph has no features: random vectors of its nodes take their place" in err
+    assert "the graph has no features: a random vector per node is used instead" in err
     assert run("predict", tmp_path / "model", tmp_path / "store", "-o", tmp_path / "labels.csv")[0] == 0
     assert len((tmp_path / "labels.csv").read_text().splitlines()) == 401
 

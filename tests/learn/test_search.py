@@ -11,7 +11,7 @@ from nodewise.graph import synthetic
 from nodewise.learn import search as module
 from nodewise.learn.calibrate import best_scale
 from nodewise.learn.ridge import answer, solve
-from nodewise.learn.search import PENALTIES, Sample, Space, heaviest_columns, judged, mixed, narrowed, search
+from nodewise.learn.search import PENALTIES, Sample, heaviest_columns, judged, mixed, narrowed, search
 from nodewise.learn.teach import class_targets
 
 
@@ -44,16 +44,16 @@ def test_losses_are_those_of_ridges_solved_one_by_one(graph):
 
 def test_the_search_finds_a_reach_that_a_far_worse_one_does_not_have(graph):
     params = DiffusionParams(tau=1.0, length=12, epsilon=0.05)
-    found = search(sample(graph, np.arange(60)), sample(graph, np.arange(60, 260)), 3, params, "l2", Space())
-    alone = Space(curves=[module.ALONE])
-    without = search(sample(graph, np.arange(60)), sample(graph, np.arange(60, 260)), 3, params, "l2", alone)
+    found = search(sample(graph, np.arange(60)), sample(graph, np.arange(60, 260)), 3, params, "l2")
+    alone = [module.ALONE]
+    without = search(sample(graph, np.arange(60)), sample(graph, np.arange(60, 260)), 3, params, "l2", curves=alone)
     assert found.loss < without.loss - 0.05
     assert found.omega > 0.3
 
 
 def test_without_validation_nodes_it_judges_by_nodes_left_out(graph):
     params = DiffusionParams(tau=1.0, length=12, epsilon=0.05)
-    found = search(sample(graph, np.arange(90)), None, 3, params, "l2", Space())
+    found = search(sample(graph, np.arange(90)), None, 3, params, "l2")
     assert found.guide == "training nodes, each left out in turn"
     assert found.omega > 0.3
 

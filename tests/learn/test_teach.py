@@ -14,10 +14,8 @@ def rows_of(count, seed, classes=3):
     """Rows around a centre per class, and their classes; the last class is rare."""
     rng = np.random.default_rng(seed)
     labels = rng.choice(classes, count, p=[0.6, 0.3, 0.1])
-    centres = np.eye(classes, 12) * 2
-    return torch.from_numpy((centres[labels] + rng.normal(size=(count, 12))).astype(np.float32)), torch.from_numpy(
-        labels
-    )
+    rows = 2 * np.eye(classes, 12)[labels] + rng.normal(size=(count, 12))
+    return torch.from_numpy(rows.astype(np.float32)), torch.from_numpy(labels)
 
 
 def test_probabilities_are_brought_to_shares_by_a_factor_per_class():

@@ -139,7 +139,7 @@ def forge(folder: Path, name: str, change) -> None:
 )
 def test_a_forged_array_that_points_outside_is_noticed(full, name, value):
     forge(full, name, lambda array: array.__setitem__(1, value))
-    with pytest.raises(StoreError, match=rf"{name}: holds values that cannot be"):
+    with pytest.raises(StoreError, match=rf"{name}: holds impossible values"):
         open_store(full)
 
 
@@ -147,7 +147,7 @@ def test_a_forged_array_that_points_outside_is_noticed(full, name, value):
 def test_forged_sparse_features_that_point_outside_are_noticed(tmp_path, name, value):
     write_store(sparse_graph(), tmp_path / "s")
     forge(tmp_path / "s", name, lambda array: array.__setitem__(1, value))
-    with pytest.raises(StoreError, match=rf"{name}: holds values that cannot be"):
+    with pytest.raises(StoreError, match=rf"{name}: holds impossible values"):
         open_store(tmp_path / "s")
 
 

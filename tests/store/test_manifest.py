@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from written import rewrite_manifest
 
@@ -134,4 +136,13 @@ def test_not_a_number_in_the_manifest_is_an_error_of_the_store(full):
     text = (full / "manifest.json").read_text()
     (full / "manifest.json").write_text(text.replace('"nodes": 30', '"nodes": NaN'))
     with pytest.raises(StoreError, match="NaN is not a number"):
+        open_store(full)
+
+
+def test_a_manifest_altered_to_another_that_still_fits_is_noticed(full):
+    """Only the checksum can tell: the name of the graph decides nothing else."""
+    path = full / "manifest.json"
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, "name": "another"}))
+    with pytest.raises(StoreError, match=r"manifest\.json: its content does not match its checksum"):
         open_store(full)

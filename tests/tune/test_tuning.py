@@ -118,19 +118,19 @@ def test_halves_share_the_validation_nodes_class_by_class(graph, splits, trials)
         assert np.abs(counts[0] - counts[1]).max() <= 1
 
 
-def test_the_half_that_judges_has_no_say(trials):
+def test_the_half_that_judges_is_not_learned_from(trials):
     problem = trials._problems(0)[0]
     for half in (0, 1):
         labels = problem.labels.copy()
         labels[problem.halves[half]] = np.roll(labels[problem.halves[half]], 7)
-        said = [list(answers(PARAMS, 0, trials.rows(PARAMS), [replace(problem, labels=seen)]))[half].said
+        said = [list(answers(PARAMS, 0, trials.rows(PARAMS), [replace(problem, labels=seen)]))[half].predicted
                 for seen in (problem.labels, labels)]  # fmt: skip
         assert np.array_equal(*said)
 
 
 def test_the_value_is_the_mean_over_halves_and_splits(trials):
     parts = list(answers(PARAMS, 0, trials.rows(PARAMS), trials._problems(0)))
-    scores = [micro_f1(part.true, part.said) for part in parts]
+    scores = [micro_f1(part.true, part.predicted) for part in parts]
     assert len(scores) == 4
     found = judged(PARAMS, 0, trials.rows(PARAMS), trials._problems(0), [], math.inf)
     assert found.value == pytest.approx(np.mean(scores))
@@ -138,7 +138,7 @@ def test_the_value_is_the_mean_over_halves_and_splits(trials):
 
 
 def scored(monkeypatch, scores):
-    """Let each half have so many of ten labels right."""
+    """Let each half have this many of ten labels right."""
 
     def parts(params, seed, rows, problems):
         for score in scores:
@@ -246,7 +246,7 @@ def test_a_default_that_is_best_is_compared_with_nothing(store, splits, tmp_path
 # ---------------------------------------------------------------------- a study
 
 
-def test_a_study_tells_of_all_its_trials(tuned):
+def test_a_study_returns_all_its_trials(tuned):
     assert [trial.number for trial in tuned.trials] == list(range(STARTING + 2))
     assert tuned.best == max((t for t in tuned.trials if not t.given_up), key=lambda trial: trial.value)
     assert json.loads(json.dumps(tuned.to_json()))["is_better"] == tuned.is_better
@@ -261,9 +261,13 @@ def test_the_preset_of_the_default_makes_the_default_model(graph, store, splits,
     assert np.allclose(model.predict_proba(graph), default.predict_proba(graph), atol=1e-6)
 
 
+def opened(folder):
+    return study_file._opened(study_file._optuna(), folder / study_file.STUDY, 0)
+
+
 def test_floors_are_medians_of_trials_that_were_not_given_up(store, splits, tmp_path):
     tune(store, tmp_path / "out", splits, trials=STARTING, threads=1)
-    study = study_file._opened(study_file._optuna(), tmp_path / "out" / study_file.STUDY, 0)
+    study = opened(tmp_path / "out")
     reports = np.array([list(trial.intermediate_values.values()) for trial in study.trials])
     assert reports.shape == (STARTING, 4)  # none is given up so early
     assert _floors(study) == pytest.approx(np.median(reports, axis=0).tolist())
@@ -287,20 +291,20 @@ def test_test_labels_are_not_looked_at(graph, store, splits, tmp_path):
     assert [t.value for t in blind.trials] == [t.value for t in seeing.trials]
 
 
-def test_the_same_call_goes_on(store, splits, tmp_path, monkeypatch):
+def test_the_same_call_continues_where_the_last_one_stopped(store, splits, tmp_path, monkeypatch):
     first = tune(store, tmp_path / "out", splits, trials=2, threads=1)
-    told = []
-    both = tune(store, tmp_path / "out", splits, trials=5, progress=lambda *args: told.append(args), threads=1)
+    seen = []
+    both = tune(store, tmp_path / "out", splits, trials=5, progress=lambda *args: seen.append(args), threads=1)
     assert [t.number for t in both.trials] == [0, 1, 2, 3, 4]
     assert both.trials[:2] == first.trials
-    assert [args for args in told if args[0] == "trials"] == [("trials", n, 5) for n in (2, 3, 4, 5)]
-    assert not any(args[0].startswith("default") for args in told)  # it is known
+    assert [args for args in seen if args[0] == "trials"] == [("trials", n, 5) for n in (2, 3, 4, 5)]
+    assert not any(args[0].startswith("default") for args in seen)  # it is known
     monkeypatch.setattr(study_file, "Trials", None)  # nothing is computed any more
     assert tune(store, tmp_path / "out", splits, trials=5, threads=1) == both
 
 
 @pytest.mark.parametrize("after", [0, 2])
-def test_what_an_interrupt_leaves_is_gone_on_from(store, splits, tmp_path, after):
+def test_an_interrupted_study_continues(store, splits, tmp_path, after):
     def interrupt(stage, done, total):
         if (stage, done) == ("trials", after):
             raise KeyboardInterrupt
@@ -309,15 +313,11 @@ def test_what_an_interrupt_leaves_is_gone_on_from(store, splits, tmp_path, after
         tune(store, tmp_path / "out", splits, trials=6, progress=interrupt, threads=1)
     found = tune(store, tmp_path / "out", splits, trials=3, threads=1).trials
     assert len(found) == 3
-    assert [found[0].point[name] for name in NAMES] == [read_default(tmp_path)[name] for name in NAMES]
+    default = opened(tmp_path / "out").user_attrs["default"]
+    assert found[0].point == {name: default[name] for name in NAMES}
 
 
-def read_default(folder):
-    study = study_file._opened(study_file._optuna(), folder / "out" / study_file.STUDY, 0)
-    return study.user_attrs["default"]
-
-
-def test_a_study_whose_last_line_is_cut_short_goes_on(store, splits, tmp_path):
+def test_a_study_whose_last_line_is_cut_short_continues(store, splits, tmp_path):
     first = tune(store, tmp_path / "out", splits, trials=3, threads=1)
     log = tmp_path / "out" / "study.log"
     lines = log.read_bytes().splitlines(keepends=True)
@@ -428,7 +428,7 @@ def test_a_file_that_is_no_preset_is_named(tmp_path, text):
         find_preset(str(tmp_path / "p.json"))
 
 
-def test_a_preset_that_is_nowhere_is_told_of():
+def test_an_unknown_preset_is_refused():
     with pytest.raises(InputError, match="neither a file nor one of the presets"):
         find_preset("corra")
 
@@ -466,4 +466,4 @@ def test_a_preset_with_a_parameter_that_is_none_is_refused(run, store, tmp_path)
     write_preset(tmp_path / "p.json", "mine", {"omeg": 1.0})
     code, _, err = run("train", store, "--preset", tmp_path / "p.json", "-o", tmp_path / "model")
     assert code == 2
-    assert "'omeg' is no parameter" in err
+    assert "'omeg'" in err

@@ -1,1 +1,1 @@
-"""What every room uses: errors, files that appear whole, folders of long runs, memory, threads."""
+"""What every package uses: errors, atomic files, folders of resumable runs, memory, threads."""

@@ -1,7 +1,7 @@
-"""Outputs appear whole or not at all.
+"""New files and folders that appear complete or not at all.
 
-What is written goes to a hidden sibling of the target, on the same file system. Once complete it is flushed to the
-disk and takes the target's name. Whatever fails before that leaves the target as it was, and no trace.
+The output is written to a hidden sibling of the target, on the same file system. Once complete, it is flushed to the
+disk and gets the target's name. A failure before that leaves the target as it was, and nothing else behind.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nodewise._util.os_errors import writing
 
 AnyPath = str | os.PathLike[str]
 Ours = Callable[[Path], bool]
-PARTIAL = r"\..+\.partial-[0-9a-f]{8}"  # the names of what is not whole yet, or never will be
+PARTIAL = r"\..+\.partial-[0-9a-f]{8}"  # the names of outputs that are not complete
 
 
 def new_file(path: AnyPath) -> AbstractContextManager[Path]:
@@ -34,49 +34,49 @@ def new_file(path: AnyPath) -> AbstractContextManager[Path]:
     target = Path(path)
     if target.exists() and not target.is_file():
         kind = "a folder" if target.is_dir() else "not a regular file"
-        raise StoreError(f"{target}: this is {kind}, and a file is to be written; choose another name")
+        raise StoreError(f"{target}: this is {kind}; expected the name of a file to write; choose another name")
     return _staged(target, _try_file, os.replace)
 
 
 def new_folder(path: AnyPath, overwrite: bool = False, *, ours: Ours | None = None) -> AbstractContextManager[Path]:
     """Write a folder: the block fills an empty one, which becomes ``path`` when the block ends without an error.
 
-    With ``overwrite`` an existing folder is replaced; with ``ours``, only one that is empty or of which ``ours`` says
-    that it was written by us and holds nothing else: a mistyped path does not cost a folder of something else.
+    With ``overwrite`` an existing folder is replaced; with ``ours``, only one that is empty or that ``ours`` recognizes
+    as written by nodewise with nothing else in it, so that a mistyped path does not cost another folder.
     """
     check_new_folder(path, overwrite, ours=ours)
     return _staged(Path(path), os.mkdir, swap_folders)
 
 
 def check_new_folder(path: AnyPath, overwrite: bool = False, *, ours: Ours | None = None) -> None:
-    """Raise what :func:`new_folder` would, for those who want to know before they start a long computation."""
+    """Raise what :func:`new_folder` would, before a long computation starts."""
     target = Path(path)
     real = Path(os.path.realpath(target))
     with writing(target):
         _put_back(real)
         place = next(folder for folder in (*real.parents, real) if folder.exists())
     if not os.access(place, os.W_OK):
-        raise StoreError(f"{target}: {place} cannot be written in; choose another place, or change its permissions")
+        raise StoreError(f"{target}: {place} is not writable; choose another place, or change its permissions")
     if not os.path.lexists(target):
         return
     if not overwrite:
         raise StoreError(f"{target}: exists already; pass --overwrite (Python: overwrite=True) or choose another place")
     if not target.is_dir():
-        raise StoreError(f"{target}: this is a file, and a folder is to be written; choose another place")
+        raise StoreError(f"{target}: this is a file; expected the name of a folder to write; choose another place")
     if ours is None or ours(target):
         return
     with writing(target):
         others = sorted(os.listdir(target))
     if others:
         raise StoreError(
-            f"{target}: holds {others[0]!r} and was not written as a whole by nodewise, so it is not overwritten; "
-            f"delete it yourself or choose another place"
+            f"{target}: holds {others[0]!r} and was not written by nodewise alone, so it is not overwritten; delete it "
+            f"yourself or choose another place"
         )
 
 
 @contextmanager
 def _staged(path: Path, create: Callable[[Path], None], commit: Callable[[Path, Path], None]) -> Iterator[Path]:
-    target = Path(os.path.realpath(path))  # through a link, what it points to is replaced, not the link
+    target = Path(os.path.realpath(path))  # the target of a link is replaced, not the link
     partial = _sibling(target, "partial")
     new_parents = [folder for folder in target.parents if not folder.exists()]
     try:
@@ -98,7 +98,7 @@ def _staged(path: Path, create: Callable[[Path], None], commit: Callable[[Path, 
 
 
 def beside(target: Path, purpose: str) -> Path:
-    """A hidden name next to ``target``: no other target has it, and it is short enough for every file system."""
+    """A hidden name next to ``target``, different for each target and short enough for every file system."""
     name = target.name
     if len(name) > 50:
         name = f"{name[:50]}-{hashlib.sha256(os.fsencode(name)).hexdigest()[:8]}"
@@ -106,12 +106,12 @@ def beside(target: Path, purpose: str) -> Path:
 
 
 def _sibling(target: Path, purpose: str) -> Path:
-    """A free name beside ``target``; not by tempfile, whose files and folders only their owner can read."""
+    """A free name beside ``target``; not from tempfile, whose files and folders only their owner can read."""
     return beside(target, f"{purpose}-{secrets.token_hex(4)}")
 
 
 def _try_file(partial: Path) -> None:
-    """Fail now where no file can be made. It is not kept: a block that writes elsewhere must not leave it empty."""
+    """Fail now if no file can be made. It is removed again: a block that writes elsewhere must not leave it empty."""
     partial.touch(exist_ok=False)
     partial.unlink()
 
@@ -129,12 +129,12 @@ def swap_folders(partial: Path, target: Path) -> None:
         except BaseException:
             old.rename(target)
             raise
-        old.rename(partial)  # so that whatever is called old is whole
+        old.rename(partial)  # a folder called old is always complete
     shutil.rmtree(partial, ignore_errors=True)
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Let two folders swap names in a single step, where the system and the file system can."""
+    """Swap the names of two folders in a single step, where the system and the file system can."""
     renameat2 = getattr(ctypes.CDLL(None), "renameat2", None) if sys.platform == "linux" else None
     here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
     return renameat2 is not None and renameat2(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
@@ -148,18 +148,13 @@ def _put_back(target: Path) -> None:
 
 
 def flush(partial: Path) -> None:
-    """Bring a file, or all that a folder holds, from the page cache to the disk."""
-    if not partial.is_dir():
-        flush_file(partial)
-        return
-    for folder, _, files in os.walk(partial):
-        for name in files:
-            flush_file(Path(folder, name))
-        flush_folder(Path(folder))
+    """Write a file, or a folder with all it holds, from the page cache to the disk."""
+    for path in (*partial.rglob("*"), partial):
+        (flush_folder if path.is_dir() else flush_file)(path)
 
 
 def flush_file(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
+    handle = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)  # Windows flushes only what can be written
     try:
         os.fsync(handle)
     finally:
@@ -167,7 +162,7 @@ def flush_file(path: Path) -> None:
 
 
 def flush_folder(path: Path) -> None:
-    with contextlib.suppress(OSError):  # some file systems cannot, and the files themselves are safe by now
+    with contextlib.suppress(OSError):  # some systems cannot, and the files themselves are safe by now
         flush_file(path)
 
 

@@ -1,4 +1,4 @@
-"""Where nodewise keeps what it can fetch or make again."""
+"""The cache folder, for what nodewise can fetch or make again."""
 
 from __future__ import annotations
 

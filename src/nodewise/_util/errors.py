@@ -9,7 +9,7 @@ import warnings
 
 
 class NodewiseError(Exception):
-    """Base of all that the library raises on purpose."""
+    """Base of the errors that the library raises on purpose."""
 
 
 class InputError(NodewiseError, ValueError):
@@ -25,7 +25,7 @@ class NodewiseWarning(UserWarning):
 
 
 def warn(message: str) -> None:
-    """Give a :class:`NodewiseWarning` that points at the line outside this package from which it came about."""
+    """Issue a :class:`NodewiseWarning` that points at the line outside this package that caused it."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "nodewise":
         frame, level = frame.f_back, level + 1

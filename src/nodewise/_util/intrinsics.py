@@ -1,4 +1,4 @@
-"""What the processor offers and numba does not name: prefetch, the high half of a product, half-precision loads."""
+"""Processor instructions that numba does not offer: prefetch, the high half of a product, half-precision loads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numba.extending import intrinsic
 
 
 class _SayOnce(event.Listener):
-    """Tell the user why the first call takes long: numba compiles, once for this machine."""
+    """Say once why the first call takes long: numba compiles for this machine."""
 
     said = False
 

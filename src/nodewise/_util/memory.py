@@ -1,4 +1,4 @@
-"""Amounts of memory: how much there is, and how people write it."""
+"""Amounts of memory: parse and show them, how much is available or in use, and giving some back."""
 
 from __future__ import annotations
 
@@ -7,24 +7,18 @@ import mmap
 import os
 import re
 import sys
+from pathlib import Path
 
 from nodewise._util.errors import InputError
 from nodewise._util.types import AnyArray
 
-_UNITS = {
-    "": 1,
-    "k": 10**3,
-    "m": 10**6,
-    "g": 10**9,
-    "t": 10**12,
-    "ki": 1 << 10,
-    "mi": 1 << 20,
-    "gi": 1 << 30,
-    "ti": 1 << 40,
-}
+_UNITS = {unit: 1000**power for power, unit in enumerate(("", "k", "m", "g", "t"))}
+_UNITS |= {f"{unit}i": 1024**power for power, unit in enumerate("kmgt", 1)}
 _AMOUNT = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?i?)b?\s*", re.IGNORECASE)
-_HUGE_PAGE = 2 << 20  # to give back less would split one
+_HUGE_PAGE = 2 << 20  # giving back less would split one
 _CGROUP = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+RESERVE = 64 << 20  # what libraries allocate on the way
 
 
 def parse_bytes(amount: str | int) -> int:
@@ -54,16 +48,18 @@ def show_bytes(count: float) -> str:
 
 
 def available_memory() -> int:
-    """Bytes that can be had without swapping: what the system says, or the limit of this container if that is less."""
-    amounts = [_field("MemAvailable"), *(_limit(path) for path in _CGROUP)]
-    known = [amount for amount in amounts if amount is not None]
-    if known:
-        return min(known)
+    """Bytes available without swapping: what the system says, or the limit of this container if that is less."""
+    found = re.search(r"^MemAvailable:\s+(\d+) kB", _read("/proc/meminfo"), re.MULTILINE)
+    amounts = [int(text) for text in map(_read, _CGROUP) if text.isdigit()]  # "max": no limit
+    if found:
+        amounts.append(int(found[1]) << 10)
+    if amounts:
+        return min(amounts)
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 4 << 30
 
 
 def memory_budget(memory: int | str | None) -> int:
-    """The bytes that may be used at a time: as asked for, or a quarter of what is available."""
+    """The bytes that may be used at a time: those given, or a quarter of what is available."""
     return available_memory() // 4 if memory is None else parse_bytes(memory)
 
 
@@ -78,15 +74,20 @@ def mapped_memory() -> int:
 
 
 def _own_pages(field: int) -> int:
+    counts = _read("/proc/self/statm").split()
+    return int(counts[field]) * os.sysconf("SC_PAGE_SIZE") if counts else 0
+
+
+def _read(path: str) -> str:
+    """What the system says in a file, or nothing where it has no such file."""
     try:
-        with open("/proc/self/statm", encoding="ascii") as stream:
-            return int(stream.read().split()[field]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
+        return Path(path).read_text("ascii").strip()
+    except OSError:
+        return ""
 
 
 def give_back(array: AnyArray) -> None:
-    """Return the memory of an array to the system, but for its edges, while the array lives on; it then holds zeros."""
+    """Return the memory of an array to the system, except at its edges; the array then holds zeros there."""
     if sys.platform != "linux":
         return
     address = array.ctypes.data
@@ -95,17 +96,22 @@ def give_back(array: AnyArray) -> None:
         ctypes.CDLL(None).madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), mmap.MADV_DONTNEED)
 
 
-def _field(name: str) -> int | None:
-    try:
-        with open("/proc/meminfo", encoding="ascii") as stream:
-            return next((int(line.split()[1]) << 10 for line in stream if line.startswith(f"{name}:")), None)
-    except (OSError, ValueError, IndexError):
-        return None
+def room_for(what: str, memory: int, least: int, reserved: int = 0) -> int:
+    """The bytes that are left of ``memory``; fewer than ``least`` are an error that says what would be enough."""
+    taken = resident_memory() + RESERVE + reserved
+    if memory - taken < least:
+        raise too_small(what, memory, taken + least)
+    return memory - taken
 
 
-def _limit(path: str) -> int | None:
-    try:
-        with open(path, encoding="ascii") as stream:
-            return int(stream.read())
-    except (OSError, ValueError):  # "max": no limit
-        return None
+class TooLittleMemoryError(InputError):
+    """A memory budget is too small."""
+
+
+def too_small(what: str, memory: int, enough: int) -> TooLittleMemoryError:
+    """The error for a budget below ``enough``."""
+    wanted = -(-enough // 10**7) * 10  # in whole ten megabytes
+    return TooLittleMemoryError(
+        f"memory {show_bytes(memory)}: {what} takes at least {show_bytes(wanted * 10**6)}; pass --memory {wanted}MB or "
+        f"more (Python: memory='{wanted}MB')"
+    )

@@ -1,4 +1,4 @@
-"""What the operating system says, turned into one message: which file, what is wrong with it, what to do next."""
+"""Errors of the operating system as one message: which file, what is wrong with it, what to do next."""
 
 from __future__ import annotations
 

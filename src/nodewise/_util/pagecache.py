@@ -1,9 +1,9 @@
-"""Arrays that lie in files: how much of one is in memory already, and how to read the rest fast.
+"""Memory-mapped arrays: how much of one is in memory already, and how to read the rest fast.
 
-A memory-mapped array is read a page at a time where it is touched at random, and a disk serves a few ten thousand
-pages a second; front to back it serves gigabytes. So whoever will touch most of an array brings it in first
-(:func:`preload`), and whoever passes over it once reads it in blocks (:class:`RowBlocks`), past the page cache where
-that is full, so that what others need again stays there.
+Random access reads a mapped array page by page, and a disk serves some ten thousand pages per second; front to back it
+serves gigabytes. So code that will touch most of an array brings it in first (:func:`preload`), and code that passes
+over it once reads it in blocks (:class:`RowBlocks`), past the page cache if that is full, so that what others need
+again stays there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import os
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -26,19 +26,22 @@ from nodewise._util.os_errors import reading
 from nodewise._util.types import AnyArray
 
 PAGE = mmap.PAGESIZE
-BLOCK_BYTES = 8 << 20  # handed on at a time
-READ_BYTES = 2 << 20  # read at a time: many small reads in flight are faster than few large ones
+BLOCK_BYTES = 8 << 20  # yielded at a time
+READ_BYTES = 2 << 20  # per read: many small reads in flight are faster than few large ones
 PRELOAD_BYTES = 64 << 20  # brought into the page cache at a time
 CACHESTAT = 451  # the number of the system call, the same on all processors that have it
 POPULATE_READ = 22  # MADV_POPULATE_READ, which Python does not name
 READERS = 8  # requests in flight: a disk is faster with several
 AHEAD = 4  # blocks that are read or waiting to be used
-FREE_BYTES = 2 << 30  # memory that reading leaves for others
+FREE_BYTES = 2 << 30  # memory that reading leaves free
 RESIDENT = 0.95  # a share in memory that counts as all
 
 
+_Block: TypeAlias = tuple[AnyArray, list[Future[Any]]]  # rows, and the reads that fill them
+
+
 class FileSpan(NamedTuple):
-    """Where an array lies in its file."""
+    """The part of a file that an array is mapped from."""
 
     path: str
     offset: int
@@ -46,7 +49,7 @@ class FileSpan(NamedTuple):
 
 
 def file_span(array: Any) -> FileSpan | None:
-    """The file that a memory-mapped array lies in, or None for one in memory."""
+    """Where a memory-mapped array is in its file, or None for an array in memory."""
     base = array
     while base is not None and not isinstance(base, np.memmap):
         base = getattr(base, "base", None)
@@ -57,7 +60,7 @@ def file_span(array: Any) -> FileSpan | None:
 
 
 def resident_share(array: AnyArray) -> float:
-    """The share of an array's pages that are in memory; 1 for arrays that lie in no file."""
+    """The share of an array's pages that are in memory; 1 for arrays that are not mapped."""
     span = file_span(array)
     if array.nbytes == 0 or span is None:
         return 1.0
@@ -66,14 +69,14 @@ def resident_share(array: AnyArray) -> float:
     if resident is None:
         pages = np.zeros(-(-size // PAGE), np.uint8)
         known = _call("mincore", first, size, ctypes.c_void_p(pages.ctypes.data))
-        resident = int((pages & 1).sum()) if known else pages.size  # where nobody says, reading ahead is no use
+        resident = int((pages & 1).sum()) if known else pages.size  # unknown: reading ahead is no use
     return min(1.0, resident / -(-size // PAGE))
 
 
 def _cached_pages(span: FileSpan) -> int | None:
-    """The pages of a file that are in the page cache, by cachestat; None where the system has none (before Linux 6.5).
+    """The pages of a file that are in the page cache, by cachestat; None if the system has none (before Linux 6.5).
 
-    A call takes microseconds, whatever the size, where mincore looks at page after page.
+    A call takes microseconds whatever the size, while mincore looks at each page.
     """
     counts = (ctypes.c_uint64 * 5)()
     try:
@@ -91,7 +94,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def _populate(array: AnyArray) -> bool:
-    """Read the pages of a mapped array and map them, in one call; False where the system cannot (before Linux 5.14)."""
+    """Read the pages of a mapped array and map them, in one call; False if the system cannot (before Linux 5.14)."""
     return _call("madvise", *_pages_of(array), ctypes.c_int(POPULATE_READ))
 
 
@@ -132,15 +135,15 @@ def preload(array: AnyArray) -> int:
 class RowBlocks:
     """The rows of a mapped matrix in ranges, read ahead of their use by several threads.
 
-    Iterating gives, for each ``(first, last)`` of ``ranges``, an array of these rows, good until the next one is asked
-    for. What is in memory already is used where it lies; the rest is read into the page cache as long as that has room
-    beside what this process has mapped, to be there the next time, and past it from then on.
+    Iterating yields, for each ``(first, last)`` of ``ranges``, an array of these rows, valid until the next one is
+    requested. Rows that are in memory are used in place; the rest is read into the page cache, to be there the next
+    time, as long as that has room beside what this process has mapped, and past it from then on.
     """
 
     def __init__(self, rows: AnyArray, ranges: Sequence[tuple[int, int]]) -> None:
         span = file_span(rows)
         if span is None:
-            raise ValueError("rows that lie in no file are read where they lie")
+            raise ValueError("expected rows mapped from a file")
         self._rows, self._span, self._ranges = rows, span, ranges
         self._row_bytes = rows.itemsize * rows.shape[1]
         resident = int(resident_share(rows) * rows.nbytes)
@@ -152,7 +155,7 @@ class RowBlocks:
             stack.enter_context(_from_disk(self._span.path))
             handle = _open_past_cache(self._span.path)
             stack.callback(os.close, handle)
-            _check_end(self._span, os.fstat(handle).st_size)  # to touch what is not there would end the process
+            _check_end(self._span, os.fstat(handle).st_size)  # touching a missing page would end the process
             _check_same(self._rows, self._span, handle)
             pool = stack.enter_context(ThreadPoolExecutor(READERS))
             stack.callback(pool.shutdown, wait=False, cancel_futures=True)
@@ -160,35 +163,32 @@ class RowBlocks:
             waiting: deque[_Block] = deque()
             for number, (first, last) in enumerate(self._ranges):
                 if len(waiting) > AHEAD:
-                    yield waiting.popleft().wait()
+                    yield _finished(waiting.popleft())
                 waiting.append(self._begin(pool, handle, buffers[number % len(buffers)], first, last))
-            while waiting:
-                yield waiting.popleft().wait()
+            yield from map(_finished, waiting)
 
     def _begin(self, pool: ThreadPoolExecutor, handle: int, buffer: mmap.mmap, first: int, last: int) -> _Block:
-        """Start to read a block."""
+        """Start reading a block."""
         rows = np.asarray(self._rows[first:last])
         resident = resident_share(rows) >= RESIDENT
         if resident or self._room > rows.nbytes:
             self._room -= 0 if resident else rows.nbytes
-            # Read and mapped all at once, not page by page as it is touched; it stays in the page cache.
-            return _Block(rows, [pool.submit(_populate, rows)])
+            # Read and mapped at once, not page by page as it is touched; it stays in the page cache.
+            return rows, [pool.submit(_populate, rows)]
         start = self._span.offset + first * self._row_bytes
         ahead = start % PAGE  # past the cache, reads start and end at pages
         size = -(-(ahead + rows.nbytes) // PAGE) * PAGE
-        end = self._span.offset + self._span.size
         values = np.frombuffer(buffer, rows.dtype, rows.size, offset=ahead).reshape(rows.shape)
 
-        def read(offset: int) -> bool:
-            wanted = min(READ_BYTES, size - offset)
-            self._fill(handle, memoryview(buffer)[offset : offset + wanted], start - ahead + offset, end)
-            return True
+        def read(offset: int) -> None:
+            view = memoryview(buffer)[offset : min(offset + READ_BYTES, size)]
+            self._fill(handle, view, start - ahead + offset)
 
-        return _Block(values, [pool.submit(read, offset) for offset in range(0, size, READ_BYTES)])
+        return values, [pool.submit(read, offset) for offset in range(0, size, READ_BYTES)]
 
-    def _fill(self, handle: int, view: memoryview, start: int, end: int) -> None:
-        """Fill ``view`` from the file, up to ``end``, behind which nothing is wanted."""
-        done = 0
+    def _fill(self, handle: int, view: memoryview, start: int) -> None:
+        """Fill ``view`` from byte ``start`` of the file, up to the end of the array."""
+        done, end = 0, self._span.offset + self._span.size
         while done < view.nbytes and start + done < end:
             count = os.preadv(handle, [view[done:]], start + done)
             if count <= 0:
@@ -196,28 +196,24 @@ class RowBlocks:
             done += count
 
 
-class _Block(NamedTuple):
-    """Rows that are being read."""
-
-    rows: AnyArray
-    reads: list[Future[bool]]
-
-    def wait(self) -> AnyArray:
-        for read in self.reads:
-            read.result()
-        return self.rows
+def _finished(block: _Block) -> AnyArray:
+    """The rows of a block, once they are read."""
+    rows, reads = block
+    for read in reads:
+        read.result()
+    return rows
 
 
 def _check_end(span: FileSpan, size: int) -> None:
     if size < span.offset + span.size:
         raise StoreError(
             f"{span.path}: ends at byte {size:,}, and its values should end at {span.offset + span.size:,}; the file "
-            f"was cut after it was opened. Restore it"
+            f"was truncated after it was opened. Restore it"
         )
 
 
 def _check_same(array: AnyArray, span: FileSpan, handle: int) -> None:
-    """That the file of that name is still the one that is mapped: a store that is written anew takes its place."""
+    """Raise if the mapped file was replaced by another of the same name, as when a store is written again."""
     address = int(array.__array_interface__["data"][0])
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="replace") as lines:
@@ -225,18 +221,17 @@ def _check_same(array: AnyArray, span: FileSpan, handle: int) -> None:
             spans = ((*(int(end, 16) for end in part[0].split("-")), int(part[4])) for part in parts)
             inode = next((inode for first, last, inode in spans if first <= address < last), None)
     except (OSError, ValueError, IndexError):
-        return  # not Linux: nobody says
+        return  # not Linux: unknown
     if inode not in (None, os.fstat(handle).st_ino):
         raise StoreError(f"{span.path}: was replaced since it was opened; open the graph again")
 
 
 def _open_past_cache(path: str) -> int:
-    """A handle that reads past the page cache, or through it where the file system knows no other way."""
+    """A handle that reads past the page cache, or through it if the file system cannot."""
     with contextlib.suppress(OSError):
         return os.open(path, os.O_RDONLY | getattr(os, "O_DIRECT", 0))
     return os.open(path, os.O_RDONLY)
 
 
 def _from_disk(path: str) -> contextlib.AbstractContextManager[None]:
-    advice = "run nodewise verify to find the block, then restore it"
-    return reading(path, raises=StoreError, advice=advice)
+    return reading(path, raises=StoreError, advice="run nodewise verify to find the block, then restore it")

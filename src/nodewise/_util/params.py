@@ -1,4 +1,4 @@
-"""Parameters that stand once: a dataclass field has its default and the sentence that help texts show."""
+"""Parameters as dataclass fields that carry their default and their help text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def param(default: Any, text: str) -> Any:
-    """A field of a dataclass that the command line makes an option of; ``text`` is its help.
+    """A field of a dataclass that becomes an option of the command line; ``text`` is its help.
 
     >>> from dataclasses import dataclass, fields
     >>> @dataclass

@@ -1,7 +1,7 @@
-"""A folder that long work fills bit by bit, so that the same command goes on where an interrupted one stopped.
+"""Folders of long runs, so that the same command continues where an interrupted one stopped; and locks.
 
-One process at a time works in it and holds ``.lock``. One file says which work the folder belongs to (its identity:
-all that decides the results) and what the next run needs to know (its state), with a digest of both.
+One process at a time works in a folder and holds its ``.lock``. One file records which work the folder belongs to (its
+identity: all that decides the results) and what the next run needs to know (its state), with a digest of both.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from nodewise._util.errors import InputError, StoreError
 from nodewise._util.os_errors import writing
 
 ARGUMENTS, LOCK, FORMAT_VERSION = "arguments.json", ".lock", 1
-REFUSED = "choose another folder, or delete this one to begin anew"
+REFUSED = "choose another folder, or delete this one to start again"
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The folder of some ``work`` ("comparison"), which ``identity`` tells apart from other work of its kind.
+    """The folder of some ``work`` ("comparison"), which ``identity`` distinguishes from other work of its kind.
 
-    ``file`` says whose folder it is. ``ours``: a pattern of the names that the work writes there, which may be
+    ``file`` records the identity. ``ours``: a pattern of the names that the work writes there, which may be
     overwritten; None for a hidden folder, where all is ours. ``advice``: what to do about other work in the folder.
-    ``output``: what messages call the folder, where users know another name.
+    ``output``: what messages call the folder, if users know it by another name.
     """
 
     path: Path
@@ -46,7 +46,7 @@ class RunFolder:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Make the folder and keep other processes out. A folder in which nothing is left at the end is removed."""
+        """Make the folder and keep other processes out. A folder that is empty at the end is removed."""
         place = self.output or self.path
         if not self.begun:
             self._check_names("")
@@ -66,7 +66,7 @@ class RunFolder:
                     folder.rmdir()
 
     def save(self, state: Any) -> None:
-        """Say whose folder it is, and what the next run needs to know."""
+        """Record the identity, and the state that the next run needs."""
         content = {"format": f"nodewise-{self.work}", "format_version": FORMAT_VERSION}
         content |= {"identity": self.identity, "state": state}
         write_json(self.path / self.file, {**content, "sha256": _digest(content)})
@@ -87,7 +87,7 @@ class RunFolder:
         return None
 
     def clear(self) -> None:
-        """Remove all but the lock; the file that says whose folder it is last, so that a kill leaves it known."""
+        """Remove all but the lock; the file with the identity last, so that a killed removal can be repeated."""
         for entry in sorted(self.path.iterdir(), key=lambda entry: entry.name == self.file):
             if entry.name != LOCK:
                 discard(entry)
@@ -103,13 +103,15 @@ class RunFolder:
                 raise ValueError("altered since it was written")
             return dict(content["identity"]), content["state"]
         except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-            advice = self.advice if self.ours is None else REFUSED  # perhaps a stranger's: nothing is overwritten
+            advice = self.advice if self.ours is None else REFUSED  # perhaps not ours: nothing is overwritten
             raise StoreError(f"{file}: does not say which {self.work} this is ({error}); {advice}") from error
 
     def _check_names(self, ours: str | None) -> None:
-        """Raise where the folder holds a file that work of this kind does not write."""
+        """Raise if the folder holds a file that work of this kind does not write."""
         if self.path.exists() and not self.path.is_dir():
-            raise StoreError(f"{self.path}: this is a file, and a folder is to be written; choose another place")
+            raise StoreError(
+                f"{self.path}: this is a file; expected the name of a folder to write; choose another place"
+            )
         if self.ours is None or not self.path.is_dir():
             return
         known = re.compile(f"{re.escape(self.file)}|{re.escape(LOCK)}|{PARTIAL}|{ours}")
@@ -123,7 +125,7 @@ class RunFolder:
 
 @contextlib.contextmanager
 def locked_run_dir(path: Path, work: str, identity: Mapping[str, Any]) -> Iterator[None]:
-    """Make the folder of some ``work``, or check that the one there is of the same; keep other processes out."""
+    """Make the folder of some ``work``, or check that it belongs to the same work; keep other processes out."""
     run = RunFolder(path, work, identity)
     with run.locked():
         if run.read() is None:
@@ -133,16 +135,16 @@ def locked_run_dir(path: Path, work: str, identity: Mapping[str, Any]) -> Iterat
 
 @contextlib.contextmanager
 def locked(file: Path, busy: str | None = None) -> Iterator[None]:
-    """Keep other processes out of the block: they wait, or are refused with the message ``busy``.
+    """Keep other processes out of the block: they wait, or get an error with the message ``busy``.
 
-    The system frees the lock when its process ends, however it ends; ``file`` itself means nothing.
+    The system frees the lock when its process ends, however it ends; that ``file`` exists means nothing.
     """
     from filelock import FileLock, Timeout
 
     lock = FileLock(file, timeout=-1 if busy is None else 0, thread_local=False)
     try:
         lock.acquire()
-        while not file.exists():  # the process that had it before removed it after it was opened here
+        while not file.exists():  # the process that held it before removed it after it was opened here
             lock.release()
             lock.acquire()
     except Timeout:
@@ -150,7 +152,7 @@ def locked(file: Path, busy: str | None = None) -> Iterator[None]:
     try:
         yield
     finally:
-        with contextlib.suppress(OSError):  # Windows removes no open file; there filelock does, once it is closed
+        with contextlib.suppress(OSError):  # Windows cannot remove an open file; there filelock removes it once closed
             file.unlink()
         lock.release()
 
@@ -165,15 +167,14 @@ def write_text(path: Path, text: str) -> None:
 
 
 def difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
-    """What is not the same in two mappings, in words."""
-    names = [name for name in {**there, **here} if there.get(name) != here.get(name)]
-    return ", ".join(_contrast(name, there.get(name), here.get(name)) for name in names)
-
-
-def _contrast(name: str, there: Any, here: Any) -> str:
-    if any(isinstance(value, list | dict) and len(str(value)) > 60 for value in (there, here)):
-        return f"{name} is not the same"
-    return f"{name} is {_short(there)} there and {_short(here)} here"
+    """What differs between two mappings, in words."""
+    words = []
+    for name in {**there, **here}:
+        old, new = there.get(name), here.get(name)
+        if old != new:
+            long = any(isinstance(value, list | dict) and len(str(value)) > 60 for value in (old, new))
+            words.append(f"{name} is {'not the same' if long else f'{_short(old)} there and {_short(new)} here'}")
+    return ", ".join(words)
 
 
 def _short(value: Any) -> str:
@@ -185,7 +186,7 @@ def _digest(content: Mapping[str, Any]) -> str:
 
 
 def _drop_partial(folder: Path) -> None:
-    """Remove what killed writers left."""
+    """Remove what killed writers left behind."""
     for entry in folder.rglob(".*.partial-*"):
         if re.fullmatch(PARTIAL, entry.name):
             discard(entry)

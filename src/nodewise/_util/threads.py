@@ -1,4 +1,4 @@
-"""Run a function over chunks on threads. Kernels release the GIL, so threads are all the parallelism they need."""
+"""Run a function over chunks on threads; kernels release the GIL, so threads are enough."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 
 def thread_count(threads: int | None) -> int:
-    """The number of threads to use: the one asked for, or as many as this process may run on."""
+    """The number of threads to use: the given one, or as many as this process may run on."""
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:

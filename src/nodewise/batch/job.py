@@ -1,7 +1,8 @@
-"""A job: what is asked of which model and graph, cut into pieces that any process can make from the job and a number.
+"""A job (what to compute with which model and graph, in numbered pieces), and how a killed one resumes in its folder.
 
-Two jobs are the same when the same model, graph, nodes, chunks and memory make the same answer; where these lie, and
-how many threads work on them, may differ from one run to the next.
+Two jobs are the same if model, graph, nodes, chunks and memory are, and so the results; paths and the number of threads
+may differ from one run to the next. In the folder, ``_job.json`` is written first and ``_summary.json`` last. Shards
+get their names when they are complete.
 """
 
 from __future__ import annotations
@@ -9,32 +10,40 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from nodewise._util.errors import InputError
+from nodewise._util.atomic import new_file
+from nodewise._util.errors import InputError, StoreError
+from nodewise._util.run_folder import RunFolder, write_json
 from nodewise._util.types import IntArray
 from nodewise.diffusion.params import Engine
 
 Kind = Literal["predict", "embed"]
 CHUNK = 1 << 16  # nodes per shard
 
-# Readers of Parquet folders pass over names that begin so.
+# Readers of Parquet folders skip names that begin with _ or a dot.
 JOB, NODES, COLUMNS, SUMMARY = "_job.json", "_nodes.npy", ".columns", "_summary.json"
+_OURS = rf"{NODES}|{SUMMARY}|\{COLUMNS}|part-\d{{5,}}\.parquet"
+_ADVICE = "pass --overwrite to replace it, or choose another folder"
+STAMP, PLACES = b"nodewise.job", b"nodewise.places"  # in the metadata of a shard: its job, and its range of nodes
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
     """All that a piece of the work depends on.
 
-    ``model_sha256`` and ``graph`` say what lay at ``model`` and ``source`` when the job began. ``nodes_sha256`` is None
-    where all nodes are asked about, in order; else the nodes lie in the output folder. ``blocks`` are the columns that
-    are made for all nodes at once before any shard is, or None where a few nodes' rows can be made on their own.
-    ``engine`` is another one than the model learned with, or None. ``crowded``: pieces are made side by side on a
-    machine, and share its memory where ``memory`` does not say. ``coverage`` and ``min_confidence``: which labels are
-    written (:func:`nodewise.batch.predictions.predicted`).
+    ``model_sha256`` and ``graph`` identify what was at ``model`` and ``source`` when the job began. ``nodes_sha256`` is
+    None for all nodes, in order; else the list of nodes is in the output folder. ``blocks``: columns that are made for
+    all nodes before any shard, or None if the rows of a few nodes can be made on their own. ``engine``: another one
+    than the model was trained with, or None. ``crowded``: pieces are made side by side on a machine, and share its
+    memory unless ``memory`` is given. ``coverage`` and ``min_confidence``: which labels are written
+    (:func:`nodewise.batch.predictions.predicted`).
     """
 
     kind: Kind
@@ -42,13 +51,13 @@ class Job:
     source: str
     data_dir: str | None
     output: str
-    model_sha256: str
-    graph: str
-    num_nodes: int
-    nodes_sha256: str | None
-    chunk: int
-    memory: int | None
-    threads: int | None
+    model_sha256: str = ""
+    graph: str = ""
+    num_nodes: int = 0
+    nodes_sha256: str | None = None
+    chunk: int = CHUNK
+    memory: int | None = None
+    threads: int | None = None
     crowded: bool = False
     engine: Engine | None = None
     blocks: tuple[tuple[int, int], ...] | None = None
@@ -65,15 +74,15 @@ class Job:
 
     @property
     def num_chunks(self) -> int:
-        """At least one, so that no nodes give a table without rows, not no table."""
+        """At least one: without nodes there is still a table, with no rows."""
         return max(1, -(-self.num_nodes // self.chunk))
 
     def range_of(self, chunk: int) -> tuple[int, int]:
-        """The places, among the nodes asked about, of a chunk's first node and of the one after its last."""
+        """The positions of a chunk's first node, and of the one after its last, among the nodes of the job."""
         return chunk * self.chunk, min(self.num_nodes, (chunk + 1) * self.chunk)
 
     def nodes(self, first: int = 0, last: int | None = None) -> IntArray:
-        """The nodes at these places; all of them by default."""
+        """The nodes at these positions; all of them by default."""
         last = self.num_nodes if last is None else last
         if self.nodes_sha256 is None:
             return np.arange(first, last)
@@ -87,8 +96,8 @@ class Job:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What decides the answer, by the names that users know; options that are not given are not named."""
-        choice = {"coverage": self.coverage, "min-confidence": self.min_confidence}
+        """What decides the results, by the names that users know."""
+        choice = {"coverage": self.coverage, "min-confidence": self.min_confidence}  # only if given
         return {
             "command": self.kind,
             "model": self.model_sha256,
@@ -108,3 +117,91 @@ class Job:
 
 def digest_of_nodes(nodes: IntArray) -> str:
     return hashlib.sha256(np.ascontiguousarray(nodes, "<i8").tobytes()).hexdigest()
+
+
+@dataclasses.dataclass(frozen=True)
+class Summary:
+    """What a run did: ``made`` of the ``nodes`` in ``seconds``; the others were there already.
+
+    ``unlabelled``: rows without a label, because no class is probable enough.
+    """
+
+    kind: str
+    nodes: int
+    rows: int
+    shards: int
+    made: int
+    seconds: float
+    unlabelled: int = 0
+
+
+@contextmanager
+def job_folder(job: Job, nodes: IntArray | None, overwrite: bool, keep: bool = True) -> Iterator[Job]:
+    """Make the folder, or continue in the one of an earlier run of the same job; yields the job as saved there.
+
+    ``nodes``: the listed ones, or None for all. ``overwrite`` replaces what another job wrote. Unless ``keep``, the
+    folder is removed when the block ends without an error.
+    """
+    run = RunFolder(job.folder, "job", job.identity, JOB, _OURS, _ADVICE)
+    with run.locked():
+        before = run.read(overwrite)
+        if before is not None:
+            blocks = before["blocks"]
+            job = dataclasses.replace(job, blocks=blocks and tuple((first, last) for first, last in blocks))
+        run.save(dataclasses.asdict(job))
+        if nodes is not None:
+            with new_file(job.folder / NODES) as temporary, temporary.open("wb") as stream:
+                np.save(stream, nodes)
+        yield job
+        if not keep:
+            run.clear()
+
+
+def missing_shards(job: Job) -> list[int]:
+    """The chunks without a shard; a shard that is damaged or another job's is an error."""
+    missing = []
+    for chunk in range(job.num_chunks):
+        if job.shard(chunk).is_file():
+            rows_of_shard(job, chunk)
+        else:
+            missing.append(chunk)
+    return missing
+
+
+def rows_of_shard(job: Job, chunk: int) -> tuple[int, int]:
+    """The number of rows in a shard, which must be one of this job, and how many of them have no label."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    file = job.shard(chunk)
+    try:
+        found = pq.read_metadata(file)
+    except (pa.ArrowException, OSError) as error:
+        raise StoreError(
+            f"{file}: cannot be read as a shard ({error}); delete it, and the same command makes it again"
+        ) from error
+    stamp = stamp_of(job, chunk)
+    if {key: (found.metadata or {}).get(key) for key in stamp} != stamp:
+        raise StoreError(f"{file}: not a shard of this job; delete it, and the same command makes its own")
+    if job.min_confidence is None:
+        return found.num_rows, 0
+    labels = found.schema.names.index("label")
+    parts = [found.row_group(i).column(labels).statistics for i in range(found.num_row_groups)]
+    return found.num_rows, sum(part.null_count for part in parts if part is not None)
+
+
+def stamp_of(job: Job, chunk: int) -> dict[bytes, bytes]:
+    """The metadata of a shard, by which it is known as this job's."""
+    first, last = job.range_of(chunk)
+    return {STAMP: job.fingerprint.encode(), PLACES: f"{first}:{last}".encode()}
+
+
+def finish(job: Job, made: int, seconds: float) -> Summary:
+    """Write the summary, unless this run had nothing to do, and remove what only the work needed."""
+    counts = [rows_of_shard(job, chunk) for chunk in range(job.num_chunks)]
+    rows, unlabelled = (sum(column) for column in zip(*counts, strict=True))
+    summary = Summary(job.kind, job.num_nodes, rows, job.num_chunks, made, round(seconds, 3), unlabelled)
+    if made or not (job.folder / SUMMARY).is_file():
+        write_json(job.folder / SUMMARY, dataclasses.asdict(summary))
+    shutil.rmtree(job.folder / COLUMNS, ignore_errors=True)
+    return summary

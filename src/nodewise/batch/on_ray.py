@@ -1,7 +1,6 @@
-"""Work on a Ray cluster: calls go out a few more than there are cores, results come back as they are made.
+"""Work on a Ray cluster: a few more calls in flight than there are cores, results as they are made.
 
-Ray makes a call again when its worker process or machine dies. A call that raises is not made again: it would raise
-again.
+Ray repeats a call whose worker process or machine dies. A call that raises is not repeated: it would raise again.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ def connected(address: str | None = None, threads: int = 1) -> Iterator[Any]:
 
     Where the program is connected already, that connection is used and left.
     """
-    ray = _ray()
+    ray = _import_ray()
     if ray.is_initialized():
         yield ray
         return
@@ -59,7 +58,7 @@ def scatter(
 ) -> Iterator[tuple[int, Any]]:
     """``function(*arguments)`` for each of ``calls``, on ``threads`` cores; yields a call's key and its result.
 
-    At the first failure no further call goes out; those that run come to their end, and then it is raised.
+    After the first failure no further call is sent; it is raised when those that run have ended.
     """
     remote = ray.remote(function).options(num_cpus=threads, max_retries=RETRIES, retry_exceptions=False)
     waiting = sorted(calls, reverse=True)
@@ -75,7 +74,7 @@ def scatter(
         key = flying.pop(ready)
         try:
             result = ray.get(ready)
-        except Exception as error:  # whatever a call can raise, and what Ray says of workers that keep dying
+        except Exception as error:  # whatever a call raises, and what Ray raises for workers that keep dying
             failure = failure or PieceError(key, f"failed on Ray: {_cause(error)}")
         else:
             yield key, result
@@ -84,7 +83,7 @@ def scatter(
 
 
 def _check_answers(address: str) -> None:
-    """Where nobody listens, Ray would try for a quarter of an hour."""
+    """Raise at once where nobody listens: Ray would try for a quarter of an hour."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not colon:  # auto, local
         return
@@ -99,24 +98,29 @@ def _unreachable(address: str, error: Exception) -> InputError:
     return InputError(f"--address {address}: no Ray cluster answers ({said}); expected HOST:PORT of its head, or auto")
 
 
-def check_installed() -> None:
-    """Raise where there is no Ray, before any work is done for it."""
-    _ray()
-
-
 def _most_in_flight(ray: Any, threads: int) -> int:
-    """Asked again and again, for clusters grow and shrink; at least one, so that one that sleeps wakes up."""
+    """Asked each time, because clusters grow and shrink; at least one, so that a sleeping cluster wakes up."""
     return max(1, AHEAD * int(ray.cluster_resources().get("CPU", 0) // threads))
 
 
 def _cause(error: Exception) -> str:
-    """What a user can act upon: the message of a mistake, or the kind of any other error with it."""
+    """The message of an error that Ray passes on, with its type unless it is one of ours."""
     inner = getattr(error, "cause", None) or error
     said = " ".join(str(inner).split())
     return said if isinstance(inner, NodewiseError) else f"{type(inner).__name__}: {said}"
 
 
-def _ray() -> Any:
+def check_place(on: str, address: str | None) -> None:
+    """Raise before any work is done where ``on`` and ``address`` cannot be used."""
+    if on not in ("local", "ray"):
+        raise InputError(f"on={on!r}: expected 'local' or 'ray'")
+    if on == "ray":
+        _import_ray()
+    elif address is not None:
+        raise InputError(f"--address {address}: this is for a Ray cluster; pass --on ray too, or leave it out")
+
+
+def _import_ray() -> Any:
     try:
         import ray
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Models and graphs opened by path, once per process, and compared with what the work began with."""
+"""Models and graphs opened by path, once per process, and checked to be those that the work began with."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nodewise.learn.task import featured
 
 
 def resolve_source(source: str, data_dir: str | Path | None) -> tuple[str, str | None]:
-    """A source, and where data sets lie if it is the name of one, for processes that start elsewhere."""
+    """A source, and the folder of data sets if it is the name of one, as absolute paths for other processes."""
     if registry.lookup(source) is None:
         return os.path.abspath(Path(source).expanduser()), None
     folder = data_dir or os.environ.get("NODEWISE_DATA")
@@ -31,12 +31,12 @@ def resolve_source(source: str, data_dir: str | Path | None) -> tuple[str, str |
 
 
 def model_id(path: str) -> str:
-    """What tells a model from all others: the checksum of its configuration, which has that of its numbers."""
+    """What identifies a model: the checksum of its configuration, which contains that of its weights."""
     return str(saved.read_config(Path(path))["config_sha256"])
 
 
 def graph_id(source: str, graph: Graph) -> str:
-    """What tells the graph that ``source`` gave from others that may lie there on another day or machine."""
+    """What identifies the graph at ``source``, where another may be on another day or machine."""
     counts = f"{graph.num_nodes} nodes, {graph.num_entries} entries, {graph.num_features} features"
     return ", ".join(part for part in (counts, _checksum(source)) if part)
 
@@ -58,9 +58,9 @@ def open_graph(source: str, data_dir: str | None, expected: str | None = None) -
 def with_resources(
     maker: DiffusedRows, threads: int | None, memory: int | None, crowded: bool, engine: Engine | None = None
 ) -> DiffusedRows:
-    """A row maker that works on so many threads in so much memory; if ``crowded``, beside others of its kind.
+    """A row maker with these threads, this memory (bytes) and ``engine``; None: as the model was trained.
 
-    ``engine``: another one than the model learned with.
+    ``crowded``: others of its kind work on the same machine, and share its memory.
     """
     if memory is None and crowded:
         memory = memory_budget(maker.memory) * thread_count(threads) // thread_count(None)
@@ -77,7 +77,7 @@ def _check(path: str, found: str, expected: str | None) -> None:
         )
 
 
-# What is cached is asked for by its checksum too: a file that changes is opened again.
+# The checksum is part of the key: a file that changed is opened again.
 @functools.lru_cache(maxsize=1)
 def _model(path: str, checksum: str) -> NIGCN:
     return NIGCN.load(path)
@@ -89,7 +89,7 @@ def _graph(source: str, data_dir: str | None, checksum: str) -> Graph:
 
 
 def _checksum(source: str) -> str:
-    """Of a store or a file; data sets known by name never change and need none."""
+    """The checksum of a store or a file; data sets known by name never change and need none."""
     if registry.lookup(source) is not None:
         return ""
     path = Path(source)

@@ -31,7 +31,7 @@ def predicted(
     coverage: float | None = None,
     min_confidence: float | None = None,
 ) -> pa.Table:
-    """What the model makes of the rows of ``nodes``: columns ``node``, ``label``, ``probability``.
+    """The labels of ``nodes``, predicted from their rows: columns ``node``, ``label``, ``probability``.
 
     One row per node; where nodes have several labels, one per label. ``coverage``: one row for each class in the node's
     conformal set, the most probable first. ``min_confidence``: the label of a node whose largest probability is lower
@@ -50,7 +50,7 @@ def predicted(
 
 
 def _chosen(model: NIGCN, proba: FloatArray, coverage: float | None, least: np.float32) -> tuple[IntArray, IntArray]:
-    """Which node gets which label: places of both, nodes in order; of several labels, those at least so probable."""
+    """Which node gets which label: the positions of both, nodes in order; of several labels, none below ``least``."""
     if coverage is not None:
         places, columns = np.nonzero(sets_of(proba, model.set_threshold(coverage)))
         order = np.lexsort((-proba[places, columns], places))
@@ -62,14 +62,14 @@ def _chosen(model: NIGCN, proba: FloatArray, coverage: float | None, least: np.f
 
 
 def check_choice(kind: str, coverage: float | None, min_confidence: float | None) -> None:
-    """Raise unless these two, of which at most one is given, can say which labels nodes get."""
+    """Raise unless at most one of the two is given, for predictions, and in its range."""
     given = [name for name, value in (("coverage", coverage), ("min_confidence", min_confidence)) if value is not None]
     if given and kind != "predict":
         raise InputError(f"{given[0]}: {kind} writes no labels; leave it out, or predict")
     if len(given) == 2:
         raise InputError(
-            "coverage and min_confidence exclude each other: one gives every node a set of labels, the other gives "
-            "unsure nodes none; pass one of them"
+            "coverage and min_confidence exclude each other: one gives every node a set of labels, the other leaves "
+            "uncertain nodes without a label; pass one of them"
         )
     if coverage is not None:
         check_number("coverage", coverage, "a number above 0 and below 1", 0, 1, strictly=True)
@@ -78,7 +78,7 @@ def check_choice(kind: str, coverage: float | None, min_confidence: float | None
 
 
 def represented(graph: Graph, nodes: IntArray, rows: FloatArray) -> pa.Table:
-    """Columns ``node`` and ``representation``, a list of numbers per node."""
+    """Columns ``node`` and ``representation``, one list of numbers per node."""
     numbers = pa.array(np.ascontiguousarray(rows, np.float32).reshape(-1))
     lists = pa.FixedSizeListArray.from_arrays(numbers, rows.shape[1])
     return pa.table({"node": _node_column(graph, nodes), "representation": lists})
@@ -109,26 +109,22 @@ def read_nodes(nodes: str, graph: Graph) -> IntArray | None:
 
 
 def is_one_file(path: Path, formats: Sequence[str]) -> bool:
-    """Whether an output of that name is one file, or else a folder of shards; raises where it looks like neither."""
-    suffix = path.suffix.lower()
-    if suffix in formats:
-        if path.is_dir():
-            raise InputError(f"{path}: this is a folder; expected the name of a {' or '.join(formats)} file")
-        return True
-    if path.is_dir():
-        return False
-    if suffix[1:].isalpha():
+    """Whether ``path`` names one file or a folder of shards; raises where it looks like neither."""
+    suffix, known = path.suffix.lower(), " or ".join(formats)
+    if suffix in formats and path.is_dir():
+        raise InputError(f"{path}: this is a folder; expected the name of a {known} file")
+    if suffix not in formats and suffix[1:].isalpha() and not path.is_dir():
         raise InputError(
-            f"{path}: unknown format {suffix!r}; expected a name that ends in {' or '.join(formats)} for one file, or "
-            f"a name without an ending for a folder of shards"
+            f"{path}: unknown format {suffix!r}; expected a name that ends in {known} for one file, or a name without "
+            f"an ending for a folder of shards"
         )
-    return False
+    return suffix in formats
 
 
 def write_tables(
     path: Path, tables: Iterator[pa.Table], form: str, metadata: Mapping[bytes, bytes] | None = None
 ) -> None:
-    """One file from tables of one schema, of which there is at least one; ``form`` is .parquet or .csv."""
+    """Write one file from one or more tables of the same schema; ``form`` is .parquet or .csv."""
     first = next(tables)
     schema = first.schema.with_metadata(metadata)
     if form == ".csv":
@@ -145,7 +141,7 @@ def write_tables(
 
 
 def join_shards(shards: Sequence[Path], path: Path) -> None:
-    """One file from Parquet shards, in their order; no more than a part of a shard is held in memory."""
+    """Join Parquet shards into one file, in order; no more than a part of a shard is held in memory."""
     with new_file(path) as temporary:
         write_tables(temporary, _parts(shards), path.suffix.lower())
 
@@ -160,9 +156,7 @@ def _parts(shards: Sequence[Path]) -> Iterator[pa.Table]:
 
 
 def _node_column(graph: Graph, nodes: IntArray) -> AnyArray | pa.Array:
-    if graph.node_names is None:
-        return nodes
-    return Names.of(graph.node_names).take(nodes)
+    return nodes if graph.node_names is None else Names.of(graph.node_names).take(nodes)
 
 
 def _label_column(model: NIGCN, columns: IntArray, known: BoolArray) -> pa.Array:

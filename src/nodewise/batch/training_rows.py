@@ -1,16 +1,16 @@
-"""Rows for training, made on a Ray cluster: only those of the nodes asked about travel back."""
+"""Rows for training, made on a Ray cluster: only the rows of the requested nodes travel back."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from nodewise._util.errors import StoreError
 from nodewise._util.memory import memory_budget
 from nodewise._util.types import FloatArray, IntArray
-from nodewise.batch.on_ray import connected, scatter
+from nodewise.batch.on_ray import check_place, connected, scatter
 from nodewise.batch.opened import graph_id, open_graph, resolve_source, with_resources
 from nodewise.batch.pieces import PieceError
 from nodewise.graph import Graph
@@ -19,28 +19,32 @@ from nodewise.learn.rows import DiffusedRows, MakeRows, new_rows
 NODES_PER_CALL = 1 << 10  # training asks about few
 
 
-class Where(NamedTuple):
-    """How a worker finds the graph."""
-
-    source: str
-    data_dir: str | None
-    graph_id: str
+Where = tuple[str, str | None, str]  # how a worker finds the graph: its source, the data folder, its id
 
 
 @contextmanager
 def row_maker(
-    source: str, data_dir: str | Path | None = None, *, address: str | None = None, threads: int | None = None
-) -> Iterator[MakeRows]:
-    """A function ``(maker, graph, nodes)`` that answers what ``maker.rows(graph, nodes)`` does, bit for bit.
+    source: str,
+    data_dir: str | Path | None = None,
+    *,
+    on: str = "ray",
+    address: str | None = None,
+    threads: int | None = None,
+) -> Iterator[MakeRows | None]:
+    """A function ``(maker, graph, nodes)`` that returns what ``maker.rows(graph, nodes)`` does, bit for bit.
 
-    ``graph`` is what ``source`` gives here; workers open ``source`` themselves. ``address``, ``threads``: as in
-    :func:`nodewise.batch.run`.
+    ``graph`` is what ``source`` gives here; workers open ``source`` themselves. ``on``, ``address``, ``threads``: as in
+    :func:`nodewise.batch.run`; None for ``on="local"``, where rows need no other maker.
     """
+    check_place(on, address)
+    if on == "local":
+        yield None
+        return
     (source, folder), cores = resolve_source(source, data_dir), threads or 1
     with connected(address, cores) as ray:
 
         def make(maker: DiffusedRows, graph: Graph, nodes: IntArray) -> FloatArray:
-            where = Where(source, folder, graph_id(source, graph))
+            where = source, folder, graph_id(source, graph)
             settled = maker.settled(graph, nodes)  # one engine for all parts
             return _rows(ray, with_resources(settled, cores, None, crowded=True), graph, nodes, where)
 
@@ -63,7 +67,8 @@ def _rows(ray: Any, maker: DiffusedRows, graph: Graph, nodes: IntArray, where: W
         for i, part in scatter(ray, _part, calls, maker.params.threads or 1):
             rows[places[i]] = part
     except PieceError as error:
-        raise StoreError(f"rows, part {error.piece + 1:,} of {len(calls):,}, {error.said}") from error
+        part_number, why = error.args
+        raise StoreError(f"rows, part {part_number + 1:,} of {len(calls):,}, {why}") from error
     for first in range(0, nodes.size if blocks else 0, NODES_PER_CALL):
         part = slice(first, first + NODES_PER_CALL)
         maker.finish(graph, nodes[part], rows[part, : graph.num_features], rows[part])

@@ -1,4 +1,4 @@
-"""The command line: one file a command, each a thin layer over one function of the library."""
+"""The command line: one file per command, each a thin layer over one function of the library."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from nodewise._util.errors import NodewiseError
 from nodewise.cli import compare, datasets, embed, import_, info, predict, reproduce, train, tune, verify
 from nodewise.cli.console import complain, listen
-from nodewise.cli.options import with_quiet
+from nodewise.cli.options import as_command
 
 app = typer.Typer(
     help="Label the nodes of very large graphs from few known labels.",
@@ -20,20 +20,20 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-COMMANDS: dict[str, Callable[..., None]] = {
-    "train": train.train,
-    "tune": tune.tune,
-    "compare": compare.compare,
-    "reproduce": reproduce.reproduce,
-    "predict": predict.predict,
-    "embed": embed.embed,
-    "import": import_.import_,
-    "info": info.info,
-    "datasets": datasets.datasets,
-    "verify": verify.verify,
+COMMANDS: dict[str, tuple[Callable[..., None], str]] = {  # by name, each with an example
+    "train": (train.train, "cora -o cora-model"),
+    "tune": (tune.tune, "cora -o cora-study --trials 30"),
+    "compare": (compare.compare, "cora -o cora-methods --methods nigcn,sgc --splits 10"),
+    "reproduce": (reproduce.reproduce, "table2 ghd -o paper --quick"),
+    "predict": (predict.predict, "cora-model cora -o labels.csv"),
+    "embed": (embed.embed, "cora-model cora -o rows.parquet"),
+    "import": (import_.import_, "--edges edges.csv --features x.csv --labels y.csv -o papers"),
+    "info": (info.info, "papers"),
+    "datasets": (datasets.datasets, "--json"),
+    "verify": (verify.verify, "papers"),
 }
-for _name, _command in COMMANDS.items():
-    app.command(_name)(with_quiet(_command))
+for _name, (_function, _example) in COMMANDS.items():
+    app.command(_name, epilog=f"Example: nodewise {_name} {_example}")(as_command(_function))
 
 
 def _show_version(value: bool) -> None:
@@ -56,19 +56,20 @@ def main() -> None:
     try:
         app()
     except NodewiseError as error:
-        complain(str(error))
-        sys.exit(2)
+        _end(2, str(error))
     except KeyboardInterrupt:
-        complain("interrupted")
-        sys.exit(130)
+        _end(130, "interrupted")
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader is gone: nothing to report
         sys.exit(1)
     except MemoryError as error:
-        complain(f"out of memory ({error}); ask for fewer nodes at a time or use a larger machine")
-        sys.exit(1)
+        _end(1, f"out of memory ({error}); use fewer nodes at a time or a larger machine")
     except Exception as error:
         if os.environ.get("NODEWISE_DEBUG"):
             raise
-        complain(f"unexpected {type(error).__name__}: {error}. Set NODEWISE_DEBUG=1 to see where, and please report it")
-        sys.exit(1)
+        _end(1, f"unexpected {type(error).__name__}: {error}. Set NODEWISE_DEBUG=1 to see where, and please report it")
+
+
+def _end(code: int, message: str) -> None:
+    complain(message)
+    sys.exit(code)

@@ -1,4 +1,4 @@
-"""Messages on stderr, data on stdout; nothing moves or colours off a terminal."""
+"""Messages, progress bars, tables and JSON: messages on stderr, data on stdout; no bars or colours in a file."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from contextlib import contextmanager
 from typing import Any
 
 from nodewise._util.errors import NodewiseWarning
-from nodewise._util.progress import Progress, silent
+from nodewise._util.progress import Progress
 
-RATE_SECONDS = 600.0  # over which a rate is taken: a piece of work can take a minute
-COUNTED = 200  # things of which a bar shows the number
+RATE_SECONDS = 600.0  # over which a rate is measured: a piece of work can take a minute
+COUNTED = 200  # from this total on, a bar shows a count instead of a percentage
 
 _quiet = False
 
 
 def be_quiet(quiet: bool) -> None:
-    """Say nothing on stderr but warnings and errors."""
+    """Print only warnings and errors on stderr."""
     global _quiet  # noqa: PLW0603
     _quiet = quiet
 
 
 def complain(message: str) -> None:
-    """One line on stderr."""
+    """Print a warning or an error: one line on stderr, also with --quiet."""
     sys.stderr.write(f"nodewise: {' '.join(message.split())}\n")
 
 
 def say(message: str) -> None:
-    """A message for the person at the terminal, or in the log."""
+    """Print a message on stderr, unless --quiet."""
     if not _quiet:
         sys.stderr.write(f"{message}\n")
 
@@ -68,7 +68,7 @@ def print_json(value: Any) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[str] = ()) -> None:
-    """A table on stdout; columns named in ``right`` are numbers."""
+    """Print a table on stdout; columns named in ``right`` are aligned to the right."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -78,38 +78,33 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Se
         table.add_column(column, justify="right" if column in right else "left", overflow="fold")
     for row in rows:
         table.add_row(*row)
-    width = None if sys.stdout.isatty() else 200
-    Console(width=width, highlight=False, markup=False, soft_wrap=False).print(table)
+    Console(width=None if sys.stdout.isatty() else 200, highlight=False, markup=False).print(table)
 
 
 @contextmanager
 def stages(lines: bool = False) -> Iterator[Progress]:
-    """Progress bars on stderr where that is a terminal, one per stage, each with its rate and the time left.
+    """Progress bars if stderr is a terminal, one per stage, each with its rate and the time left.
 
-    Elsewhere nothing or, with ``lines``, a line when a stage begins. Yields the function to call.
+    Elsewhere nothing or, with ``lines``, one line when a stage begins. Yields the function to call.
     """
-    if _quiet:
-        yield silent
-        return
-    if not sys.stderr.isatty():
-        begun: set[str] = set()
+    tasks: dict[str, Any] = {}
+    if _quiet or not sys.stderr.isatty():
 
-        def tell(stage: str, done: float, total: float | None) -> None:
-            if lines and stage not in begun:
-                begun.add(stage)
+        def show_line(stage: str, done: float, total: float | None) -> None:
+            if lines and stage not in tasks:
+                tasks[stage] = None
                 say(f"{stage} …")
 
-        yield tell
+        yield show_line
         return
     with _bars() as bars:
-        tasks: dict[str, Any] = {}
 
-        def show(stage: str, done: float, total: float | None) -> None:
+        def show_bar(stage: str, done: float, total: float | None) -> None:
             if stage not in tasks:
                 tasks[stage] = bars.add_task(stage, total=total)
             bars.update(tasks[stage], completed=done, total=total)
 
-        yield show
+        yield show_bar
 
 
 def _bars() -> Any:
@@ -118,7 +113,7 @@ def _bars() -> Any:
     from rich.text import Text
 
     class Amount(progress.ProgressColumn):
-        """A share of small amounts; of large ones, how many, and how many per second."""
+        """A percentage of small totals; of large ones a count, and a rate."""
 
         def render(self, task: progress.Task) -> Text:
             if not task.total:

@@ -1,4 +1,4 @@
-"""nodewise datasets: what is known by name, where it comes from, whether it is here."""
+"""nodewise datasets: the data sets known by name, where they come from, and whether they are here."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def datasets(data_dir: DataDir = None, json: Json = False) -> None:
         return
     width = min(WIDEST, shutil.get_terminal_size().columns)
     for row in rows:
-        for text, indent in zip(_lines(row), ("", "    ", "    "), strict=True):
-            typer.echo(textwrap.fill(text, width, initial_indent=indent, subsequent_indent="    "))
+        for number, text in enumerate(_lines(row)):
+            typer.echo(textwrap.fill(text, width, initial_indent="    " * (number > 0), subsequent_indent="    "))
 
 
 def _lines(row: DatasetRow) -> tuple[str, str, str]:
@@ -42,6 +42,6 @@ def _download(row: DatasetRow) -> str:
     from nodewise._util.memory import show_bytes
 
     if not row.downloadable:
-        return "not here; no download is known"
+        return "not here, and no download is known"
     size = f" ({show_bytes(row.download_bytes)})" if row.download_bytes else ""
     return f"not here; can be downloaded{size}"

@@ -14,25 +14,20 @@ def import_(
     edges: Annotated[
         Path,
         typer.Option(
-            help="CSV, TSV, Parquet (or a folder of it), npz or npy: a row an edge, weight optional. Or a folder or "
-            "zip as OGB or GraphSAINT publish whole graphs.",
-            show_default=False,
+            help="CSV, TSV, Parquet (or a folder of it), npz or npy: one row per edge, with an optional weight. Or a "
+            "whole graph: a folder or zip as published by OGB or GraphSAINT."
         ),
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The store to write.", show_default=False)],
-    features: Annotated[
-        Path | None, typer.Option(help="A row a node: npy, npz, CSV, TSV or Parquet.", show_default=False)
-    ] = None,
-    labels: Annotated[
-        Path | None, typer.Option(help="node, label; nodes not listed are unknown.", show_default=False)
-    ] = None,
-    ids: Annotated[str, typer.Option(help="integers (0 to n-1), names, or auto.")] = "auto",
+    output: Annotated[Path, typer.Option("-o", "--output", help="The store to write.")],
+    features: Annotated[Path | None, typer.Option(help="One row per node: npy, npz, CSV, TSV or Parquet.")] = None,
+    labels: Annotated[Path | None, typer.Option(help="Columns node and label; other nodes are unlabelled.")] = None,
+    ids: Annotated[str, typer.Option(help="What nodes are called: integers (0 to n-1), names, or auto.")] = "auto",
     header: Annotated[
         bool | None,
         typer.Option(
             "--header/--no-header",
-            help="Whether text files start with column names. (default: look)",
-            show_default=False,
+            help="Whether text files start with column names. (default: guess)",
+            rich_help_panel="Text files",
         ),
     ] = None,
     add_missing_nodes: Annotated[
@@ -40,44 +35,35 @@ def import_(
     ] = False,
     memory: Annotated[
         str | None,
-        typer.Option(help="Use up to so much, as 4GB; files may be larger. (default: a quarter)", show_default=False),
+        typer.Option(
+            metavar="<size>", help="Memory limit, for example 4GB; files may be larger. (default: a quarter of memory)"
+        ),
     ] = None,
     feature_dtype: Annotated[
-        str | None,
-        typer.Option(help="Keep features as float32, float16 or int8, a byte a value.", show_default=False),
+        str | None, typer.Option(help="Store features as float32, float16 or int8 (one byte per value).")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with an import that was interrupted.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a store that is there.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an import that was interrupted.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing store.")] = False,
 ) -> None:
-    """Turn your own edges, features and labels into a store that every command takes as SOURCE.
+    """Turn your own edges, features and labels into a store, which every command takes as SOURCE.
 
-    Edges are taken as undirected. Names of nodes and labels come back in the predictions.
+    Edges are undirected. Predictions use your names of nodes and labels.
     """
     from nodewise._util.errors import NodewiseError
     from nodewise.importing import import_store
-    from nodewise.importing.work import is_begun
+    from nodewise.importing.work_folder import is_begun
     from nodewise.store import open_store
 
     try:
         with stages() as progress:
             import_store(
-                edges,
-                output,
-                features,
-                labels,
-                ids=cast(Any, ids),
-                header=header,
-                add_missing_nodes=add_missing_nodes,
-                memory=memory,
-                feature_dtype=feature_dtype,
-                overwrite=overwrite,
-                resume=resume,
-                progress=progress,
-            )
+                edges, output, features, labels, ids=cast(Any, ids), header=header, add_missing_nodes=add_missing_nodes,
+                memory=memory, feature_dtype=feature_dtype, overwrite=overwrite, resume=resume, progress=progress,
+            )  # fmt: skip
     except NodewiseError:
         raise
     except BaseException:
         if is_begun(output):
-            complain(f"{output}: what is done so far is kept; the same command with --resume goes on")
+            complain(f"{output}: finished steps are kept; the same command with --resume continues")
         raise
     say(f"{open_store(output, verify=False)} written to {output}")

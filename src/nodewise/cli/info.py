@@ -1,4 +1,4 @@
-"""nodewise info: what a graph is like, and what the planner would do with it."""
+"""nodewise info: what a graph is like, which engine suits it, and how long training should take."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nodewise.cli.console import print_json, print_table
-from nodewise.cli.options import DataDir, Json, Source, load_source
+from nodewise.cli.options import DataDir, Json, Source, given, load_source
 
 if TYPE_CHECKING:
     from nodewise.graph import Graph
@@ -16,29 +16,23 @@ if TYPE_CHECKING:
 def info(
     source: Source,
     tau: Annotated[
-        float | None,
-        typer.Option(help="Show the lengths for this tau. (default: the preset's, or 1.9)", show_default=False),
+        float | None, typer.Option(help="Show the lengths for this tau. (default: the preset's, or 1.9)")
     ] = None,
     epsilon: Annotated[
-        float | None, typer.Option(help="Plan for this epsilon. (default: the preset's, or 0.01)", show_default=False)
+        float | None, typer.Option(help="Plan for this epsilon. (default: the preset's, or 0.01)")
     ] = None,
-    targets: Annotated[int, typer.Option(help="Plan for so many targets.")] = 1640,
+    targets: Annotated[int, typer.Option(help="Plan for this many nodes.")] = 1640,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Describe SOURCE: counts, degrees, components, labels, lengths, the plan, and what training should take."""
+    """Describe SOURCE: counts, degrees, components, labels, lengths, the plan, and the expected training time."""
     from nodewise.learn.presets import presets
     from nodewise.report.describe import describe
 
     graph = load_source(source, data_dir)
-    known = presets.get(source.lower(), {})
-    report = describe(
-        graph,
-        tau if tau is not None else known.get("tau", 1.9),
-        targets,
-        epsilon=epsilon if epsilon is not None else known.get("epsilon", 0.01),
-        convention=known.get("convention", "paper"),
-    )
+    known, default = presets.get(source.lower(), {}), {"tau": 1.9, "epsilon": 0.01, "convention": "paper"}
+    params = {name: known.get(name, value) for name, value in default.items()} | given(tau=tau, epsilon=epsilon)
+    report = describe(graph, targets=targets, **params)
     report["train_seconds"] = _train_seconds(graph)
     if json:
         print_json(report)
@@ -60,15 +54,14 @@ def _lines(report: dict[str, Any]) -> list[tuple[str, str]]:
         lines.append((f"lengths, {convention}", f"{_range(spread)} hops at tau {report['tau']}"))
     plan = report["plan"]
     lines.append((f"plan, {plan['targets']:,} targets", f"{plan['engine']}: {plan['reason']}"))
-    expected = report["train_seconds"]
-    if expected is not None:
+    if expected := report["train_seconds"]:
         stages = ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in expected.items())
-        lines.append(("nodewise train", f"about {sum(expected.values()):.0f} s expected ({stages})"))
+        lines.append(("training", f"about {sum(expected.values()):.1f} s expected ({stages})"))
     return lines
 
 
 def _train_seconds(graph: Graph) -> dict[str, float] | None:
-    """What ``nodewise train`` should take where it holds out two fifths of the labels."""
+    """The time that ``nodewise train`` should take if it holds out two fifths of the labels."""
     from nodewise.graph.splits import held_out_splits
     from nodewise.learn.nigcn import NIGCN
 
@@ -93,7 +86,7 @@ def _labels(labels: dict[str, Any] | None) -> str:
     if labels is None:
         return "none"
     if "per_node" in labels:
-        return f"{labels['classes']:,} labels, {labels['per_node']:.2f} a node"
+        return f"{labels['classes']:,} labels, {labels['per_node']:.2f} per node"
     homophily = labels["edge_homophily"]
     tail = "" if homophily is None else f", edge homophily {homophily:.3f}"
     return f"{labels['classes']:,} classes, {100 * labels['coverage']:.1f}% of nodes known{tail}"

@@ -1,12 +1,12 @@
-"""Options that several commands share."""
+"""What commands share: their common options, options kept in a dataclass, and the graph behind SOURCE."""
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -15,31 +15,56 @@ from nodewise.cli.console import be_quiet
 if TYPE_CHECKING:
     from nodewise.graph import Graph
 
-Source = Annotated[str, typer.Argument(help="A named data set, a store folder, or an .npz file.", show_default=False)]
-DataDir = Annotated[
-    Path | None, typer.Option("--data-dir", help="Where data sets lie; else $NODEWISE_DATA, then the cache.")
+Source = Annotated[
+    str,
+    typer.Argument(metavar="SOURCE", help="A data set by name, a store folder, or an .npz file."),
 ]
+DataDir = Annotated[Path | None, typer.Option(help="Folder of data sets. (default: $NODEWISE_DATA, else the cache)")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-Threads = Annotated[int | None, typer.Option(help="Threads to use. (default: all cores)", show_default=False)]
-
-
+Threads = Annotated[int | None, typer.Option(help="Number of threads. (default: one per core)")]
+Memory = Annotated[
+    str | None,
+    typer.Option(metavar="<size>", help="Memory limit, for example 4GB. (default: a quarter of what is available)"),
+]
+On = Annotated[str, typer.Option(metavar="<local|ray>", help="Where to compute.", rich_help_panel="Cluster")]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        help="Ray cluster, HOST:6379 or auto. (default: $RAY_ADDRESS, else a new one on this machine)",
+        rich_help_panel="Cluster",
+    ),
+]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Show only results, warnings and errors.", callback=be_quiet)
 ]
 
 
-def with_quiet(command: Callable[..., None]) -> Callable[..., None]:
-    """Give ``command`` the option that every command has; its callback does all there is to do."""
-    signature = inspect.signature(command, eval_str=True)
-    quiet = inspect.Parameter("quiet", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Quiet)
+def as_command(function: Callable[..., None]) -> Callable[..., None]:
+    """``function`` as typer takes it: a parameter that is a dataclass becomes one option per field; with --quiet."""
+    own = inspect.signature(function, eval_str=True).parameters
+    groups: dict[str, Any] = {name: p.annotation for name, p in own.items() if is_dataclass(p.annotation)}
+    options: list[inspect.Parameter] = []
+    for name, parameter in own.items():
+        if name not in groups:
+            options.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        types = get_type_hints(groups[name], include_extras=True)
+        options += [_keyword(field.name, types[field.name], field.default) for field in fields(groups[name])]
+    options.append(_keyword("quiet", Quiet, False))
 
-    @functools.wraps(command)
-    def run(*, quiet: bool, **options: Any) -> None:
-        command(**options)
+    def run(*, quiet: bool, **values: Any) -> None:
+        filled = {name: group(**{f.name: values.pop(f.name) for f in fields(group)}) for name, group in groups.items()}
+        function(**values, **filled)
 
-    run.__signature__ = signature.replace(parameters=[*signature.parameters.values(), quiet])  # type: ignore[attr-defined]
-    run.__annotations__ = {name: p.annotation for name, p in signature.parameters.items()} | {"quiet": Quiet}
+    run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    run.__annotations__ = {option.name: option.annotation for option in options}
+    paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
+    run.__doc__ = "\n\n".join(" ".join(text.split()) for text in paragraphs)  # each wrapped to the terminal
     return run
+
+
+def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
 
 
 def load_source(source: str, data_dir: Path | None) -> Graph:

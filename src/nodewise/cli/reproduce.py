@@ -10,38 +10,30 @@ import typer
 from nodewise.cli.console import say
 from nodewise.cli.options import DataDir, Threads
 
-BUDGET = 900.0
-
 
 def reproduce(
     experiments: Annotated[
         list[str],
         typer.Argument(
+            metavar="EXPERIMENT...",
             help="table2, table3, runtime, ablation, labels, sensitivity, ghd, weights, complexity, or all.",
-            show_default=False,
         ),
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to fill.", show_default=False)],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the report.")],
     quick: Annotated[bool, typer.Option("--quick", help="Smaller graphs and two splits: minutes, not hours.")] = False,
-    splits: Annotated[
-        int | None, typer.Option(help="Splits of each graph. (default: 10; --quick: 2)", show_default=False)
-    ] = None,
+    splits: Annotated[int | None, typer.Option(help="Splits per graph. (default: 10; --quick: 2)")] = None,
     splits_dir: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder with NAME.npz, a data set's splits. (default: $NODEWISE_DATA/splits)", show_default=False
-        ),
+        Path | None, typer.Option(help="Folder of splits, NAME.npz per data set. (default: $NODEWISE_DATA/splits)")
     ] = None,
-    budget: Annotated[float, typer.Option(help="Seconds that a method may take on a graph, all splits.")] = BUDGET,
+    budget: Annotated[float, typer.Option(help="Time limit per method and graph, in seconds, for all splits.")] = 900.0,
     seed: Annotated[int, typer.Option(help="Seed of graphs, splits, walks and networks.")] = 0,
     threads: Threads = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Run the paper's EXPERIMENTS and set what it reports beside what is found here.
+    """Run experiments of the paper again, and show its results beside those found here.
 
-    Each experiment is written to the folder as soon as it is done: NAME.json and
-    its pictures; index.html and report.md show all that the folder holds. Called
-    again, the command goes on with what is missing.
+    Each experiment is written to the folder as soon as it is done: NAME.json and its plots; index.html and report.md
+    show all that the folder holds. If a run is interrupted, the same command continues with what is missing.
     """
     from nodewise.lab.paper import Context
     from nodewise.lab.paper import reproduce as run

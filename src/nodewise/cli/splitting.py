@@ -1,7 +1,8 @@
-"""Which nodes train, validate and test: options that several commands share."""
+"""Which nodes train, validate and test: the split options of train, compare and tune, and the splits they ask for."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -14,17 +15,40 @@ if TYPE_CHECKING:
     from nodewise.graph.splits import Split
 
 
-def _option(text: str, *names: str) -> Any:
-    return typer.Option(*names, help=text, rich_help_panel="Splits", show_default=False)
+def _option(text: str, *names: str, **more: Any) -> Any:
+    return typer.Option(*names, help=text, rich_help_panel="Splits", **more)
 
 
-Splits = Annotated[int | None, _option("Number of random splits with 20 nodes per class, 500 and 1,000.")]
-SplitFile = Annotated[Path | None, _option("npz with integer arrays train, val, test, a row per split.")]
-NamedSplit = Annotated[str | None, _option("'official': the split that comes with the data.")]
-PerClass = Annotated[int | None, _option("Training nodes per class in a random split. (default: 20)")]
-Val = Annotated[int | None, _option("Validation nodes in a random split. (default: 500)")]
-Test = Annotated[int | None, _option("Test nodes in a random split. (default: 1000)")]
 Inductive = Annotated[bool, _option("Train on the subgraph of the training part only.", "--inductive")]
+
+
+@dataclass(frozen=True)
+class SplitOptions:
+    """The options; a combination that makes no sense is refused before a graph is loaded."""
+
+    splits: Annotated[int | None, _option("Number of random splits.")] = None
+    per_class: Annotated[int | None, _option("Training nodes per class in a random split. (default: 20)")] = None
+    val: Annotated[int | None, _option("Validation nodes in a random split. (default: 500)")] = None
+    test: Annotated[int | None, _option("Test nodes in a random split. (default: 1000)")] = None
+    split: Annotated[str | None, _option("Use the split that comes with the data.", metavar="official")] = None
+    split_file: Annotated[
+        Path | None, _option("Splits from an npz file: integer arrays train, val and test, one row per split.")
+    ] = None
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The sizes of random splits that the user set."""
+        return given(per_class=self.per_class, val=self.val, test=self.test)
+
+    def __post_init__(self) -> None:
+        if self.sizes and (self.split_file or self.split):
+            size = next(iter(self.sizes)).replace("_", "-")
+            other = "--split-file" if self.split_file else "--split"
+            raise typer.BadParameter(f"--{size} is for random splits; leave out --{size} or {other}")
+        if len(given(splits=self.splits, split_file=self.split_file, split=self.split)) > 1:
+            raise typer.BadParameter("give one of --splits, --split-file and --split")
+        if self.split not in (None, "official"):
+            raise typer.BadParameter(f"--split {self.split}: the only named split is 'official'")
 
 
 class Chosen(NamedTuple):
@@ -35,31 +59,8 @@ class Chosen(NamedTuple):
     own: bool = False
 
 
-def check_split_options(splits: int | None, split_file: Path | None, split: str | None, **sizes: int | None) -> None:
-    """Raise before a graph is loaded, not after."""
-    named = "--split-file" if split_file is not None else "--split"
-    if useless := [name for name, size in sizes.items() if size is not None and (split_file or split)]:
-        raise typer.BadParameter(
-            f"--{useless[0].replace('_', '-')} is for splits that are drawn; leave it out, or {named}"
-        )
-    if sum(option is not None for option in (splits, split_file, split)) > 1:
-        raise typer.BadParameter("give one of --splits, --split-file and --split")
-    if split not in (None, "official"):
-        raise typer.BadParameter(f"--split {split}: the only named split is 'official'")
-
-
-def choose_splits(
-    graph: Graph,
-    source: str,
-    splits: int | None,
-    split_file: Path | None,
-    split: str | None,
-    per_class: int | None,
-    val: int | None,
-    test: int | None,
-    seed: int,
-) -> Chosen:
-    """The splits that these options ask for.
+def choose_splits(graph: Graph, source: str, options: SplitOptions, seed: int) -> Chosen:
+    """The splits that the options ask for.
 
     Without any: the official split where there is one; of a named data set without one, 20 nodes per class, 500 and
     1,000; of a user's own graph, a fifth of each class to validate and a fifth to test.
@@ -69,21 +70,20 @@ def choose_splits(
     from nodewise.formats.split_file import read_split_file
     from nodewise.graph.splits import PARTS, held_out_splits, official_split, random_splits
 
-    own = registry.lookup(source) is None
-    if split_file is not None:
-        return Chosen(read_split_file(split_file, graph.num_nodes), str(split_file))
+    if options.split_file is not None:
+        return Chosen(read_split_file(options.split_file, graph.num_nodes), str(options.split_file))
     if graph.labels is None:
         raise InputError(f"{graph.name} has no labels to learn from; import it with --labels")
-    sizes = given(per_class=per_class, val=val, test=test)
-    if split is not None or (splits is None and not sizes and all(part in graph.splits for part in PARTS)):
+    own, by_default = registry.lookup(source) is None, options == SplitOptions()
+    if options.split or (by_default and all(part in graph.splits for part in PARTS)):
         found = official_split(graph)
-        return Chosen([found], f"the official one, {_sizes(found)}", own)
-    if splits is None and not sizes and own:
+        return Chosen([found], f"official, {_sizes(found)}", own)
+    if by_default and own:
         drawn = held_out_splits(graph.labels, 1, seed)
-        return Chosen(drawn, f"drawn by class with seed {seed}, {_sizes(drawn[0])}", own)
-    drawn = random_splits(graph.labels, 1 if splits is None else splits, seed=seed, **sizes)
-    return Chosen(drawn, f"drawn with seed {seed}, {_sizes(drawn[0])}")
+        return Chosen(drawn, f"random within each class (seed {seed}), {_sizes(drawn[0])}", own)
+    drawn = random_splits(graph.labels, 1 if options.splits is None else options.splits, seed=seed, **options.sizes)
+    return Chosen(drawn, f"random (seed {seed}), {_sizes(drawn[0])}")
 
 
 def _sizes(split: Split) -> str:
-    return f"{split.train.size:,} nodes to train, {split.val.size:,} to validate, {split.test.size:,} to test"
+    return f"{split.train.size:,} training, {split.val.size:,} validation and {split.test.size:,} test nodes"

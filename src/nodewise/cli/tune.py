@@ -8,18 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nodewise.cli.console import print_json, print_table, say, stages
-from nodewise.cli.options import DataDir, Json, Source, Threads, load_source
-from nodewise.cli.shards import Memory
-from nodewise.cli.splitting import (
-    NamedSplit,
-    PerClass,
-    SplitFile,
-    Splits,
-    Test,
-    Val,
-    check_split_options,
-    choose_splits,
-)
+from nodewise.cli.options import DataDir, Json, Memory, Source, Threads, load_source
+from nodewise.cli.splitting import SplitOptions, choose_splits
 
 if TYPE_CHECKING:
     from nodewise.tune import Tuned
@@ -29,21 +19,12 @@ SHOWN = 4  # trials beside the default: the best
 
 def tune(
     source: Source,
-    output: Annotated[
-        Path,
-        typer.Option("-o", "--output", help="Folder for the study, its picture and the preset.", show_default=False),
-    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the study, its plot and the preset.")],
+    split_options: SplitOptions,
     trials: Annotated[int, typer.Option(help="Total number of trials, including finished ones.")] = 50,
     timeout: Annotated[
-        float | None,
-        typer.Option(help="Seconds after which no new trial begins. (default: no limit)", show_default=False),
+        float | None, typer.Option(help="Seconds after which no new trial begins. (default: no limit)")
     ] = None,
-    splits: Splits = None,
-    split_file: SplitFile = None,
-    split: NamedSplit = None,
-    per_class: PerClass = None,
-    val: Val = None,
-    test: Test = None,
     seed: Annotated[int, typer.Option(help="Seed of splits, walks, networks and proposals.")] = 0,
     threads: Threads = None,
     memory: Memory = None,
@@ -52,18 +33,16 @@ def tune(
 ) -> None:
     """Search for parameters that suit SOURCE better than the default.
 
-    The first trial is the default: what nodewise train finds by itself. At
-    the end the best trial and the default are judged once more by the
-    validation nodes; preset.json gets the best trial only if it is better,
-    else the default. Then: nodewise train SOURCE --preset FILE
+    The first trial is the default: what nodewise train finds by itself. At the end, the best trial and the default are
+    compared once more on the validation nodes; preset.json gets the best trial if it is better, else the default. Use
+    it with: nodewise train SOURCE --preset FILE
 
-    One diffusion serves all trials. The same command continues after an
-    interruption, and with more --trials after the end.
+    One diffusion serves all trials. The same command continues after an interruption, and with more --trials after the
+    end.
     """
     from nodewise.tune import tune
 
-    check_split_options(splits, split_file, split, per_class=per_class, val=val, test=test)
-    chosen = choose_splits(load_source(source, data_dir), source, splits, split_file, split, per_class, val, test, seed)
+    chosen = choose_splits(load_source(source, data_dir), source, split_options, seed)
     try:
         with stages(lines=True) as show:
             tuned = tune(
@@ -77,7 +56,7 @@ def tune(
         print_json(tuned.to_json())
         return
     _show(tuned)
-    say(f"study and picture: {output}; next: nodewise train {source} --preset {tuned.preset}")
+    say(f"study and plot: {output}; next: nodewise train {source} --preset {tuned.preset}")
 
 
 def _show(tuned: Tuned) -> None:
@@ -90,9 +69,8 @@ def _show(tuned: Tuned) -> None:
     given_up = sum(trial.given_up for trial in tuned.trials)
     typer.echo(f"{tuned.dataset}: {len(tuned.trials)} trials, {given_up} of them given up early")
     typer.echo(_verdict(tuned))
-    typer.echo(
-        f"the preset holds the parameters of {f'trial {tuned.best.number}' if tuned.is_better else 'the default'}"
-    )
+    winner = f"trial {tuned.best.number}" if tuned.is_better else "the default"
+    typer.echo(f"the preset holds the parameters of {winner}")
 
 
 def _verdict(tuned: Tuned) -> str:

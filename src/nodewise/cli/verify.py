@@ -11,9 +11,9 @@ from nodewise.cli.console import say
 
 
 def verify(
-    store: Annotated[Path, typer.Argument(help="A folder written by 'nodewise import'.", show_default=False)],
+    store: Annotated[Path, typer.Argument(metavar="STORE", help="A folder written by 'nodewise import'.")],
 ) -> None:
-    """Check every block of STORE against its checksum, and name the first bad one."""
+    """Check every block of STORE against its checksum, and name the first damaged one."""
     from nodewise.store import verify_store
 
-    say(f"{store}: {verify_store(store):,} bytes, all as written")
+    say(f"{store}: {verify_store(store):,} bytes, no damage found")

@@ -1,4 +1,4 @@
-"""Named data sets, and one reader for each way that graphs are kept on disk."""
+"""Graphs by name (``load("pubmed")``), and the list of names."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodewise._util.errors import InputError
+from nodewise._util.os_errors import writing
+from nodewise._util.run_folder import locked
 from nodewise.datasets import registry
-from nodewise.datasets.fetch import fetch_files
+from nodewise.datasets.locate import fetch_files
 from nodewise.datasets.registry import Dataset, list_datasets
 
 if TYPE_CHECKING:
@@ -22,17 +24,17 @@ log = logging.getLogger("nodewise")
 
 
 def load(source: str | Path, data_dir: str | Path | None = None) -> Graph:
-    """A graph by the name of a data set ("pubmed"), from a store folder, or from an ``.npz`` file.
+    """Load a graph by the name of a data set ("pubmed"), from a store folder, or from an ``.npz`` file.
 
-    ``data_dir`` is where the files of named data sets are looked for first; see :mod:`nodewise.datasets.fetch` for the
-    other places. A name wins over a folder of the same name: write ``./cora`` for the folder. Large graphs are made a
-    store in the cache when they are loaded first, and are opened from there ever after.
+    Files of named data sets are looked for in ``data_dir`` first; see :mod:`nodewise.datasets.locate` for the other
+    places. A name wins over a folder of the same name: write ``./cora`` for the folder. A large graph is imported into
+    a store in the cache the first time it is loaded, and opened from there afterwards.
 
     >>> from tempfile import mkdtemp
     >>> import nodewise as nw
     >>> folder = mkdtemp() + "/pair"
     >>> nw.write_store(nw.Graph.from_edges([[0], [1]]), folder)
-    >>> nw.load(folder)  # or nw.load("pubmed"), which downloads it first where it is missing
+    >>> nw.load(folder)  # or nw.load("pubmed"), which downloads it first if it is missing
     Graph(nodes=2, edges=1)
     """
     dataset = registry.lookup(source) if isinstance(source, str) else None
@@ -44,16 +46,39 @@ def load(source: str | Path, data_dir: str | Path | None = None) -> Graph:
     except (OSError, RuntimeError, ValueError) as error:  # too long, no such user, a NUL
         raise InputError(_unknown_message(str(source)[:80])) from error
     if is_folder:
-        return _load_store(path)
-    if is_file:
-        return _load_file(path)
-    raise InputError(_unknown_message(str(source)))
+        if not (path / "manifest.json").is_file():
+            raise InputError(
+                f"{path}: a folder without manifest.json; expected a store, as `nodewise import` makes one. Name the "
+                f"store itself, or import the files of this folder first"
+            )
+        from nodewise.store import open_store
+
+        return open_store(path)
+    if not is_file:
+        raise InputError(_unknown_message(str(source)))
+    if path.suffix.lower() != ".npz":
+        raise InputError(
+            f"{path}: a file of type {path.suffix or 'unknown'!r}; expected the name of a data set, a store folder or "
+            f"an .npz file. Import edge lists and tables first, with `nodewise import`"
+        )
+    from nodewise.formats.graph_npz import read_npz
+
+    return read_npz(path)
 
 
 def _load_named(dataset: Dataset, data_dir: str | Path | None) -> Graph:
     # The readers need numba, through Graph; `nodewise datasets` needs neither.
     if dataset.store is not None:
-        return _load_imported(dataset, dataset.store, data_dir)
+        from nodewise.store import open_store
+
+        manifest = dataset.store / "manifest.json"
+        if not manifest.is_file():
+            with writing(dataset.store):
+                dataset.store.parent.mkdir(parents=True, exist_ok=True)
+            with locked(dataset.store.with_name(f"{dataset.name}.lock")):
+                if not manifest.is_file():  # else another process has imported it in the meantime
+                    _import(dataset, dataset.store, data_dir)
+        return open_store(dataset.store)
     files = fetch_files(dataset, data_dir)
     if dataset.layout == "planetoid":
         from nodewise.formats.planetoid import read_planetoid
@@ -62,15 +87,6 @@ def _load_named(dataset: Dataset, data_dir: str | Path | None) -> Graph:
     from nodewise.formats.graph_npz import read_npz
 
     return read_npz(files[dataset.files[0].name], dataset.name)
-
-
-def _load_imported(dataset: Dataset, store: Path, data_dir: str | Path | None) -> Graph:
-    """A large graph: imported into a store in the cache the first time, and opened from there ever after."""
-    from nodewise.store import MANIFEST, open_store
-
-    if not (store / MANIFEST).is_file():
-        _import(dataset, store, data_dir)
-    return open_store(store)
 
 
 def _import(dataset: Dataset, store: Path, data_dir: str | Path | None) -> None:
@@ -89,28 +105,6 @@ def _import(dataset: Dataset, store: Path, data_dir: str | Path | None) -> None:
     with open_files(first.parent if dataset.is_folder else first) as files:
         raw = dataclasses.replace(read(files), name=dataset.name)
         import_raw(raw, store, memory=available_memory() // 2, resume=True, provenance=provenance, files=sources)
-
-
-def _load_store(path: Path) -> Graph:
-    if not (path / "manifest.json").is_file():
-        raise InputError(
-            f"{path}: a folder without manifest.json; expected a store, as `nodewise import` makes one. Name the store "
-            f"itself, or import the files of this folder first"
-        )
-    from nodewise.store import open_store
-
-    return open_store(path)
-
-
-def _load_file(path: Path) -> Graph:
-    if path.suffix.lower() != ".npz":
-        raise InputError(
-            f"{path}: a file of type {path.suffix or 'unknown'!r}; expected the name of a data set, a store folder or "
-            f"an .npz file. Edge lists and tables are imported first, with `nodewise import`"
-        )
-    from nodewise.formats.graph_npz import read_npz
-
-    return read_npz(path)
 
 
 def _unknown_message(source: str) -> str:

@@ -1,15 +1,15 @@
-"""One file over HTTP: it goes on where it broke off, is checked, and appears whole or not at all.
+"""Download one file over HTTP: it continues where it stopped, is checked, and appears whole or not at all.
 
-What has come so far lies in ``NAME.part``, and in ``NAME.part.json`` what the server said of the file. The next
-attempt, in this run or another, asks for the rest on the condition that the file is still the same; a server that does
-not know of parts, or has another file by now, sends all of it, and the download starts over. While one process is at
-it, others that want the same file wait.
+Received bytes are in ``NAME.part``, and what the server said about the file in ``NAME.part.json``. The next attempt, in
+this run or another, asks for the rest on the condition that the file is still the same; a server that does not support
+ranges, or has another file by now, sends all of it, and the download starts over. While one process downloads a file,
+others that want the same file wait.
 
-What is checked: the length, if the server gives one; the SHA-256, if it is known; the MD5 that some servers send
-(Content-MD5, x-goog-hash). An ETag only serves to recognise the file, since what it says is the server's own business.
-Where no SHA-256 is known beforehand, that of the first download is kept in ``NAME.sha256``, with the size: a file that
-changes on the disk is noticed from then on, but whether the first download was right is known only by the length, the
-MD5, and the checksums inside the file itself.
+Checked are the length, if the server gives one; the SHA-256, if it is known; and the MD5 that some servers send
+(Content-MD5, x-goog-hash). An ETag only identifies the file, since its meaning is up to the server. Where no SHA-256 is
+known beforehand, that of the first download is recorded in ``NAME.sha256``, with the size. A file that changes on disk
+is noticed from then on, but only the length, the MD5 and the checksums inside the file say whether the first download
+was right.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ import shutil
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from nodewise._util.atomic import new_file
 from nodewise._util.errors import StoreError
 from nodewise._util.memory import show_bytes
+from nodewise._util.progress import Progress, silent
 from nodewise._util.run_folder import locked
 
 log = logging.getLogger("nodewise")
 
-Progress = Callable[[int, int | None], None]  # bytes so far, and bytes in all where known
 
 WAIT_SECONDS = 20.0  # for an answer, per connection and per read
 RETRIES = 4  # in a row without a byte
@@ -50,44 +50,38 @@ _RETRY_CODES = (408, 429, 500, 502, 503, 504)
 
 @dataclasses.dataclass(frozen=True)
 class _Remote:
-    """What the server says of a file."""
+    """What the server says about a file."""
 
     url: str
     size: int | None
-    tag: str | None  # a strong ETag or a date, by which a later answer is known to be about the same bytes
+    tag: str | None  # a strong ETag or a date: tells whether a later answer is about the same bytes
     md5: str | None
-
-    @classmethod
-    def of(cls, url: str, headers: Any, size: int | None) -> _Remote:
-        etag = headers.get("ETag")
-        tag = etag if etag and not etag.startswith("W/") else headers.get("Last-Modified")
-        return cls(url, size, tag, _md5_in(headers))
 
 
 class _AgainError(Exception):
-    """An attempt broke off, and another may go on with it."""
+    """An attempt failed, and another one may continue it."""
 
 
 class _NoAnswerError(_AgainError):
     """The server could not be reached."""
 
 
-def download(url: str, path: Path, *, sha256: str | None = None, progress: Progress | None = None) -> None:
-    """Bring the file at ``url`` to ``path``; a file that is already there is left alone.
+def download(url: str, path: Path, *, sha256: str | None = None, progress: Progress = silent) -> None:
+    """Download ``url`` to ``path``; a file that is already there is left alone.
 
-    ``progress`` is called with the bytes that have come, and those of the whole where that is known. Raises StoreError
-    with what went wrong; what has come by then stays for the next time, unless it turned out to be the wrong file.
+    ``progress`` hears of the bytes received, and the total where it is known. Raises StoreError if the download
+    fails; the bytes received so far are kept for the next attempt, unless they are of the wrong file.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with locked(path.with_name(f"{path.name}.part.lock")), _tidy(path):
-            if path.is_file():  # another process was at it, and is done
+        with locked(_beside(path, ".part.lock")), _tidy(path):
+            if path.is_file():  # another process has downloaded it in the meantime
                 return
-            with io.FileIO(_part(path), "a+") as stream:
-                remote = _fetch_all(url, path, stream, progress or (lambda *_: None))
+            with io.FileIO(_beside(path, ".part"), "a+") as stream:
+                remote = _fetch_all(url, path, stream, progress)
                 _verify(path, stream, remote, sha256)
                 os.fsync(stream.fileno())
-            _part(path).replace(path)
+            _beside(path, ".part").replace(path)
     except StoreError:
         raise
     except OSError as error:
@@ -97,9 +91,9 @@ def download(url: str, path: Path, *, sha256: str | None = None, progress: Progr
 
 
 def recorded_sha256(path: Path) -> str | None:
-    """The SHA-256 that was kept when ``path`` was downloaded, or None."""
+    """The SHA-256 that was recorded when ``path`` was downloaded, or None."""
     try:
-        found = re.search(r"^([0-9a-f]{64}) ", _record(path).read_text("utf-8"), re.MULTILINE)
+        found = re.search(r"^([0-9a-f]{64}) ", _beside(path, ".sha256").read_text("utf-8"), re.MULTILINE)
     except (OSError, ValueError):
         return None
     return found[1] if found else None
@@ -114,33 +108,25 @@ def file_digest(path: Path, kind: str = "sha256") -> str:
 # ---------------------------------------------------------------------- files beside the file
 
 
-def _part(path: Path) -> Path:
-    return path.with_name(f"{path.name}.part")
-
-
-def _state(path: Path) -> Path:
-    return path.with_name(f"{path.name}.part.json")
-
-
-def _record(path: Path) -> Path:
-    return path.with_name(f"{path.name}.sha256")
+def _beside(path: Path, ending: str) -> Path:
+    return path.with_name(path.name + ending)
 
 
 @contextlib.contextmanager
 def _tidy(path: Path) -> Iterator[None]:
-    """Remove the part at the end, unless there is something in it to go on with."""
+    """At the end remove the partial file, unless there is something in it to continue from."""
     try:
         yield
     finally:
-        part = _part(path)
+        part = _beside(path, ".part")
         if path.is_file() or not part.exists() or part.stat().st_size == 0:
             part.unlink(missing_ok=True)
-            _state(path).unlink(missing_ok=True)
+            _beside(path, ".part.json").unlink(missing_ok=True)
 
 
 def _remembered(path: Path, url: str) -> _Remote | None:
     try:
-        remote = _Remote(**json.loads(_state(path).read_text("utf-8")))
+        remote = _Remote(**json.loads(_beside(path, ".part.json").read_text("utf-8")))
     except (OSError, ValueError, TypeError):
         return None
     return remote if remote.url == url and remote.tag and isinstance(remote.size, int | None) else None
@@ -150,7 +136,7 @@ def _remembered(path: Path, url: str) -> _Remote | None:
 
 
 def _fetch_all(url: str, path: Path, stream: io.FileIO, progress: Progress) -> _Remote:
-    """Attempt after attempt, until all is there or several in a row have brought nothing."""
+    """Repeat attempts until the file is complete, or several in a row have received nothing."""
     failures, most, answered = 0, 0, False
     while True:
         try:
@@ -158,13 +144,16 @@ def _fetch_all(url: str, path: Path, stream: io.FileIO, progress: Progress) -> _
         except _AgainError as error:
             reason = error
         answered = answered or not isinstance(reason, _NoAnswerError)
-        # More than ever before: a server that makes us begin again and again is not getting on.
+        # Only more than ever before is progress: a server may make us start over again and again.
         done = stream.seek(0, os.SEEK_END)
         failures, most = (0, done) if done > most else (failures + 1, most)
         # Without a first answer there is probably no network, and waiting would not help.
         if failures > RETRIES or not answered:
-            raise StoreError(f"download of {url} failed ({reason}){_kept(path, stream)}") from reason
-        log.warning("download of %s broke off (%s); trying to go on", url, reason)
+            kept = (
+                f"; {show_bytes(done)} of it are kept in {_beside(path, '.part')}, and the next attempt continues there"
+            )
+            raise StoreError(f"download of {url} failed ({reason}){kept if done else ''}") from reason
+        log.warning("download of %s was interrupted (%s); trying to continue", url, reason)
         time.sleep(PAUSE_SECONDS * 2 ** max(0, failures - 1))
 
 
@@ -172,7 +161,7 @@ def _attempt(url: str, path: Path, stream: io.FileIO, progress: Progress) -> _Re
     remote = _remembered(path, url)
     done = stream.seek(0, os.SEEK_END)
     if remote is not None and remote.size == done:
-        return remote  # whole, but the last run ended before it could be verified
+        return remote  # complete, but the last run ended before it was verified
     if remote is None and done:
         stream.truncate(done := 0)
     with _answer(url, remote, done, stream) as response:
@@ -182,11 +171,12 @@ def _attempt(url: str, path: Path, stream: io.FileIO, progress: Progress) -> _Re
             stream.truncate(done := 0)
             remote = _first_answer(response, url, path)
         _check_room(path, remote, done)
-        progress(done, remote.size)
+        progress(path.name, done, remote.size)
         while chunk := _chunk(response):
-            _append(stream, chunk)
             done += len(chunk)
-            progress(done, remote.size)
+            while chunk:  # as a disk fills up, one write may take a part, and only the next one fails
+                chunk = chunk[stream.write(chunk) :]
+            progress(path.name, done, remote.size)
     if remote.size is not None and done != remote.size:
         if done > remote.size:
             stream.truncate(0)
@@ -195,7 +185,7 @@ def _attempt(url: str, path: Path, stream: io.FileIO, progress: Progress) -> _Re
 
 
 def _answer(url: str, remote: _Remote | None, done: int, stream: io.FileIO) -> Any:
-    """The server's answer to a request for what is missing."""
+    """The server's response to a request for the missing bytes."""
     headers = {"User-Agent": "nodewise", "Accept-Encoding": "identity"}
     if done and remote is not None and remote.tag:
         headers |= {"Range": f"bytes={done}-", "If-Range": remote.tag}
@@ -212,25 +202,26 @@ def _answer(url: str, remote: _Remote | None, done: int, stream: io.FileIO) -> A
 
 
 def _first_answer(response: Any, url: str, path: Path) -> _Remote:
-    """What the server says of the file, kept for those who go on with it."""
+    """What the server says about the file, saved for attempts that continue the download."""
     if response.headers.get_content_type() == "text/html":
         raise StoreError(
             f"download of {url} failed: it sent a web page, not {path.name}. The file may have moved, need a sign-in, "
             f"or have been downloaded too often today: open the address in a browser and save the file as {path}"
         )
-    length = response.headers.get("Content-Length", "")
-    remote = _Remote.of(url, response.headers, int(length) if length.isdigit() else None)
-    _state(path).write_text(json.dumps(dataclasses.asdict(remote)), "utf-8")
+    length, etag = response.headers.get("Content-Length", ""), response.headers.get("ETag")
+    tag = etag if etag and not etag.startswith("W/") else response.headers.get("Last-Modified")
+    remote = _Remote(url, int(length) if length.isdigit() else None, tag, _md5_in(response.headers))
+    _beside(path, ".part.json").write_text(json.dumps(dataclasses.asdict(remote)), "utf-8")
     return remote
 
 
 def _check_range(response: Any, remote: _Remote, done: int, stream: io.FileIO) -> None:
-    """Begin again where the server sends another part than was asked for."""
+    """Start over if the server sends another range than the one requested."""
     given = re.match(r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("Content-Range", ""))
     fits = given is not None and int(given[1]) == done and given[2] in ("*", str(remote.size))
     if not fits:
         stream.truncate(0)
-        raise _AgainError("it sent another part of the file than was asked for")
+        raise _AgainError("it sent another part of the file than the one requested")
 
 
 def _check_room(path: Path, remote: _Remote, done: int) -> None:
@@ -238,7 +229,7 @@ def _check_room(path: Path, remote: _Remote, done: int) -> None:
     if remote.size is not None and remote.size - done > free:
         raise StoreError(
             f"{path.name} needs {show_bytes(remote.size - done)} in {path.parent}, where {show_bytes(free)} are free; "
-            f"make room, or set $NODEWISE_CACHE to a folder on a larger disk"
+            f"free some space, or set $NODEWISE_CACHE to a folder on a larger disk"
         )
 
 
@@ -249,23 +240,11 @@ def _chunk(response: Any) -> bytes:
         raise _AgainError(str(error) or type(error).__name__) from error
 
 
-def _append(stream: io.FileIO, chunk: bytes) -> None:
-    """All of it: on a disk that fills up, a single write may take a part, and only the next one fails."""
-    rest = memoryview(chunk)
-    while rest:
-        rest = rest[stream.write(rest) :]
-
-
-def _kept(path: Path, stream: io.FileIO) -> str:
-    done = stream.seek(0, os.SEEK_END)
-    return f"; {show_bytes(done)} of it are kept in {_part(path)}, to go on with next time" if done else ""
-
-
 # ---------------------------------------------------------------------- checks
 
 
 def _md5_in(headers: Any) -> str | None:
-    """The MD5 of the whole file, in hexadecimal, where the server sends one."""
+    """The MD5 of the whole file, in hexadecimal, if the server sends one."""
     given = [headers.get("Content-MD5", "")]
     given += re.findall(r"md5=([A-Za-z0-9+/=]+)", ",".join(headers.get_all("x-goog-hash", [])))
     for text in given:
@@ -276,17 +255,17 @@ def _md5_in(headers: Any) -> str | None:
 
 
 def _verify(path: Path, stream: io.FileIO, remote: _Remote, sha256: str | None) -> None:
-    """Compare the digests that are known; keep the SHA-256 where none was."""
-    actual = file_digest(_part(path))
+    """Compare the digests that are known; record the SHA-256 if it was not."""
+    actual = file_digest(_beside(path, ".part"))
     checks = [("SHA-256", actual, sha256)]
     if remote.md5 is not None:
-        checks.append(("MD5", file_digest(_part(path), "md5"), remote.md5))
+        checks.append(("MD5", file_digest(_beside(path, ".part"), "md5"), remote.md5))
     for kind, found, expected in checks:
         if expected is not None and found != expected:
             stream.truncate(0)
             raise StoreError(f"{remote.url} has {kind} {found}, expected {expected}; it was not kept")
     if sha256 is None:
-        with new_file(_record(path)) as record:
+        with new_file(_beside(path, ".sha256")) as record:
             size = stream.seek(0, os.SEEK_END)
             record.write_text(
                 f"# {size} bytes, as first downloaded from {remote.url}\n{actual}  {path.name}\n", "utf-8"

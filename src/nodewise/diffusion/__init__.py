@@ -1,1 +1,1 @@
-"""From a graph and target nodes to the weights of their neighbours, and to representations."""
+"""Diffusion: from a graph and target nodes to the weights of their neighbours, and to rows."""

@@ -1,4 +1,4 @@
-"""Weights x features: ``z_u = sum over v of t_v x_v``.
+"""Weighted sums of features: ``z_u = sum over v of t_v x_v``.
 
 The entries of a tile of targets are put in order of node ranges, and the features are read once in that order while
 the tile's sums stay in cache. Against reading each target's rows one by one this trades random reads of the feature
@@ -6,7 +6,7 @@ matrix for one pass over it.
 
 Features in memory are *gathered*: each thread takes tile after tile. Features in a file larger than memory are
 *streamed*: all targets at once, so that the file is read once, front to back, in blocks of whole ranges. The ranges
-depend on the graph alone, so a target's sum is the same, bit for bit, in any company and either way.
+depend on the graph alone, so a target's sum is the same, bit for bit, either way and whatever the other targets are.
 """
 
 from __future__ import annotations
@@ -49,11 +49,12 @@ def weighted_sum(
     out = np.zeros((weights.indptr.size - 1, features.shape[1]), np.float32)
     if sp.issparse(features):
         _add_sparse(weights, features, NORMS.index(norm), out, threads)
-    elif isinstance(features, Quantized):
-        steps = np.stack([features.scale, features.offset])
-        _add_dense(weights, _Rows(features.codes, steps, NORMS.index(norm)), out, threads, stream)
-    else:
-        _add_dense(weights, _Rows(features, np.zeros((2, 0), np.float32), NORMS.index(norm)), out, threads, stream)
+        return out
+    numbers, steps = features, np.zeros((2, 0), np.float32)
+    if isinstance(features, Quantized):
+        numbers, steps = features.codes, np.stack([features.scale, features.offset])
+    shift = max(0, int(numbers.shape[0] - 1).bit_length() - RANGES.bit_length() + 1)
+    (_stream if stream else _gather)(weights, _Rows(numbers, steps, NORMS.index(norm)), shift, out, threads)
     return out
 
 
@@ -65,18 +66,11 @@ class _Rows(NamedTuple):
     norm: int
 
 
-def _add_dense(weights: Weights, rows: _Rows, out: FloatArray, threads: int, stream: bool) -> None:
-    shift = max(0, int(rows.numbers.shape[0] - 1).bit_length() - RANGES.bit_length() + 1)
-    (_stream if stream else _gather)(weights, rows, shift, out, threads)
-
-
 def _gather(weights: Weights, rows: _Rows, shift: int, out: FloatArray, threads: int) -> None:
-    numbers = _readable(rows.numbers)
+    rows = rows._replace(numbers=_readable(rows.numbers))
 
     def work(tile: tuple[int, int]) -> None:
-        mine = _ordered(weights, tile, shift)
-        entries = (mine.targets, mine.nodes, mine.weights)
-        kernels.add_rows(numbers, 0, rows.steps, rows.norm, *entries, 0, mine.nodes.size, out)
+        _add_block(rows, 0, (0, RANGES - 1), _ordered(weights, tile, shift), out)
 
     map_chunks(work, _tiles(weights, out.shape[1], threads), threads)
 

@@ -1,4 +1,4 @@
-"""The one way in: ``diffuse(graph, nodes, ...)`` checks, plans, samples, and answers with a :class:`Diffusion`."""
+"""``diffuse(graph, nodes, ...)``, the entry point: checks, plans, samples, and returns a :class:`Diffusion`."""
 
 from __future__ import annotations
 
@@ -16,24 +16,15 @@ from nodewise._util.errors import InputError
 from nodewise._util.memory import memory_budget
 from nodewise._util.threads import thread_count
 from nodewise._util.types import AnyArray, DoubleArray, Features, FloatArray, IntArray
-from nodewise.diffusion import exact
+from nodewise.diffusion import exact, walks
 from nodewise.diffusion.aggregate import weighted_sum
 from nodewise.diffusion.ghd import MOST_HOPS, check_ghd, ghd, last_hop
-from nodewise.diffusion.length import check_convention, check_tau, diffusion_lengths
+from nodewise.diffusion.length import check_tau, diffusion_lengths
 from nodewise.diffusion.params import Convention, DiffusionParams, Engine, Mass
 from nodewise.diffusion.plan import Plan, bring_in, exact_side, make_plan, reads_in_order
-from nodewise.diffusion.walks import (
-    Sampling,
-    Weights,
-    first_k_neighbours,
-    most_entries,
-    most_visited,
-    number_of_walks,
-    stratify,
-    walk,
-)
+from nodewise.diffusion.walks import Sampling, Weights
 from nodewise.graph import Graph
-from nodewise.graph.checks import checked_features, checked_nodes, checked_seed
+from nodewise.graph.checks import check_choice, checked_features, checked_nodes, checked_seed
 from nodewise.graph.features import check_norm, row_scales
 
 NO_LIMIT = np.iinfo(np.int64).max
@@ -44,8 +35,8 @@ class Diffusion:
     """The weights that each target gives to its neighbours, and what they make of features.
 
     ``nodes``, ``lengths`` (hops a target may go), ``walks`` (walks made for it, 0 where none were needed), ``engine``,
-    ``plan`` (what was chosen and why), ``phases`` (seconds spent so far, by what they were spent on), ``hops`` (how
-    many are kept apart; 1 where they are summed).
+    ``plan`` (the choice and its reason), ``phases`` (seconds so far, by phase), ``hops`` (how many are kept one by one;
+    1 where they are summed).
     """
 
     def __init__(
@@ -74,7 +65,7 @@ class Diffusion:
     def matrix(self) -> sp.csr_matrix:
         """The weights as CSR ``(len(nodes), num_nodes)``; the exact engine makes them on first use.
 
-        Where hops are apart, target ``i`` has the rows ``i * hops`` to ``(i + 1) * hops``.
+        With ``per_hop``, target ``i`` has the rows ``i * hops`` to ``(i + 1) * hops``.
         """
         if self._weights is None:
             with self._timed("hops"):
@@ -86,7 +77,7 @@ class Diffusion:
         return matrix
 
     def apply(self, features: Features, norm: str = "none", dtype: DTypeLike = np.float32) -> FloatArray:
-        """``sum over v of weight(u, v) * features[v]`` for each target ``u``: a row, or where hops are apart one a hop.
+        """``sum over v of weight(u, v) * features[v]`` for each target ``u``: a row, or with ``per_hop`` a row per hop.
 
         ``norm`` ("l1", "l2") scales each row of the features first. ``dtype="float16"`` halves the memory.
         """
@@ -101,7 +92,7 @@ class Diffusion:
         with self._timed("sums"):
             stream = reads_in_order(features, self._weights.nodes.size)
             rows = weighted_sum(self._weights, features, self._how.threads, norm, stream).astype(dtype, copy=False)
-            return rows.reshape(self.nodes.size, self.hops, rows.shape[1]) if self._how.apart else rows
+            return rows.reshape(self.nodes.size, self.hops, rows.shape[1]) if self._how.per_hop else rows
 
     def apply_columns(
         self, features: Features, norm: str = "none", columns: slice | None = None, dtype: DTypeLike = np.float32
@@ -118,14 +109,14 @@ class Diffusion:
 
     @property
     def hops(self) -> int:
-        """How many are kept apart."""
+        """The number of hops that are kept one by one; 1 where they are summed."""
         return self._how.width
 
     @property
     def most_neighbours(self) -> int:
         """The most weights that one target can have."""
         longest = int(self._reach.max(initial=0))
-        return most_entries(most_visited(self.graph, longest, self._how), longest, self._how)
+        return walks.most_entries(walks.most_visited(self.graph, longest, self._how), longest, self._how)
 
     @property
     def _reach(self) -> IntArray:
@@ -135,13 +126,13 @@ class Diffusion:
     def _task(self, features: Features = None, norm: str = "none") -> exact.Task:
         scales = row_scales(features, norm)
         how = self._how
-        return exact.Task(self.graph, self.nodes, self._reach, how.hops, how.threads, self._memory, scales, how.apart)
+        return exact.Task(self.graph, self.nodes, self._reach, how.hops, how.threads, self._memory, scales, how.per_hop)
 
     def _sample(self) -> None:
         with self._timed("reading"):
             bring_in(self.graph, self.nodes.size, self._reach, self._how)
         with self._timed("walks"):
-            sampler = walk if self.engine == "walks" else stratify
+            sampler = walks.walk if self.engine == "walks" else walks.stratify
             self._weights, self.walks, _ = sampler(self.graph, self.nodes, self._reach, self._how)
 
     @contextmanager
@@ -186,10 +177,10 @@ def diffuse(
     published program does.
     ``memory`` ("4GB", or bytes; by default a quarter of what is available) bounds the exact engine's blocks.
 
-    ``per_hop`` keeps the hops apart instead of weighing them by ``omega`` and ``rho``: ``apply`` gives a hop bank
+    ``per_hop`` keeps the hops one by one instead of weighing them by ``omega`` and ``rho``: ``apply`` gives a hop bank
     ``(targets, hops, f)``, zero beyond a target's own depth, in ``dtype="float16"`` if asked.
 
-    The same seed gives a node the same weights, whatever the threads and whichever nodes are asked for beside it: bit
+    The same seed gives a node the same weights, whatever the threads and whichever other nodes are asked for: bit
     for bit when sampled, to float32's rounding when exact. ``auto`` may choose another engine for another number of
     nodes; name one where that matters.
 
@@ -202,41 +193,37 @@ def diffuse(
            [0.25, 0.25, 0.25, 0.25]], dtype=float32)
     """
     given = {name: value for name, value in locals().items() if name not in ("graph", "nodes")}
-    result = _planned(graph, nodes, DiffusionParams(**given))
+    result = plan_diffusion(graph, nodes, **given)
     if result.engine != "exact":
         result._sample()
     return result
 
 
 def plan_diffusion(graph: Graph, nodes: AnyArray, **params: Any) -> Diffusion:
-    """What :func:`diffuse` with the same arguments would do, not done yet."""
-    return _planned(graph, nodes, DiffusionParams(**params))
-
-
-def _planned(graph: Graph, nodes: AnyArray, params: DiffusionParams) -> Diffusion:
-    """The user's arguments, checked and turned into what the engines take."""
-    check_params(params)
+    """:func:`diffuse` with the same arguments, checked and planned but not done yet."""
+    given = DiffusionParams(**params)
+    check_params(given)
     nodes = checked_nodes(nodes, graph.num_nodes, "nodes")
-    lengths = _lengths(graph, nodes, params)
+    lengths = _lengths(graph, nodes, given)
     how = Sampling(
-        hops=_hop_weights(params, int(lengths.max(initial=0))),
-        theta=number_of_walks(params.epsilon, params.eta, params.delta),
-        first_k=first_k_neighbours(params.epsilon) if params.first_k else NO_LIMIT,
-        mass=params.mass,
-        seed=checked_seed(params.seed),
-        threads=thread_count(params.threads),
-        apart=params.per_hop,
+        hops=_hop_weights(given, int(lengths.max(initial=0))),
+        theta=walks.number_of_walks(given.epsilon, given.eta, given.delta),
+        first_k=walks.first_k_neighbours(given.epsilon) if given.first_k else NO_LIMIT,
+        mass=given.mass,
+        seed=checked_seed(given.seed),
+        threads=thread_count(given.threads),
+        per_hop=given.per_hop,
     )
-    memory = memory_budget(params.memory)
+    memory = memory_budget(given.memory)
     started = time.perf_counter()
-    plan = make_plan(graph, nodes, np.minimum(lengths, how.hops.size - 1), how, params.engine, memory)
+    plan = make_plan(graph, nodes, np.minimum(lengths, how.hops.size - 1), how, given.engine, memory)
     result = Diffusion(graph, nodes, lengths, plan, how, memory)
     result.phases["plan"] = time.perf_counter() - started
     return result
 
 
 def _hop_weights(params: DiffusionParams, longest: int) -> DoubleArray:
-    """``U(l)`` as far as it matters, or one a hop where they are kept apart."""
+    """``U(l)`` for all hops that matter; with ``per_hop``, 1 for each."""
     if params.per_hop:
         return np.ones(longest + 1)
     weights = ghd(params.omega, params.rho, min(longest, last_hop(params.omega, params.rho)))
@@ -255,13 +242,12 @@ def _lengths(graph: Graph, nodes: IntArray, params: DiffusionParams) -> IntArray
 
 
 def check_params(params: DiffusionParams) -> None:
-    """Raise at the first that cannot be, whatever the graph."""
-    _check_choice("engine", params.engine, get_args(Engine))
-    _check_choice("mass", params.mass, get_args(Mass))
-    check_convention(params.convention)
+    """Raise at the first parameter that is wrong for any graph."""
+    for name, choices in (("engine", Engine), ("mass", Mass), ("convention", Convention)):
+        check_choice(name, getattr(params, name), get_args(choices))
     check_ghd(params.omega, params.rho)
     check_tau(params.tau)
-    number_of_walks(params.epsilon, params.eta, params.delta)
+    walks.number_of_walks(params.epsilon, params.eta, params.delta)
     for name in ("first_k", "per_hop"):
         if not isinstance(getattr(params, name), bool | np.bool_):
             raise InputError(f"{name}={getattr(params, name)!r}: expected True or False")
@@ -272,8 +258,3 @@ def check_params(params: DiffusionParams) -> None:
     checked_seed(params.seed)
     thread_count(params.threads)
     memory_budget(params.memory)
-
-
-def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise InputError(f"{name}={value!r}: expected one of {', '.join(map(repr, choices))}")

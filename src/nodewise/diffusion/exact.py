@@ -9,7 +9,7 @@ threads never wait for each other and the block stays in cache. On large ones al
 the memory allows: a hop then reads the adjacency once, in order, whatever file it lies in, and the block from memory.
 A column's numbers do not depend on the block it is in.
 
-The hops are summed with their weights, or kept *apart*: ``H_l[u] = (P^l X)[u]``, zero beyond ``l_u``.
+The hops are summed with their weights, or kept one by one (``per_hop``): ``H_l[u] = (P^l X)[u]``, zero beyond ``l_u``.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ COLUMN_BYTES = 12  # a node's numbers in one column: before a hop, after it, and
 
 
 class Task(NamedTuple):
-    """Who diffuses how far, with which weights, in how much memory; ``row_scale`` multiplies the features' rows.
+    """Targets, how far each goes (``reach``), the weights of ``hops``; ``row_scale`` multiplies the features' rows.
 
-    ``apart``: hops are kept apart, each with a weight of one.
+    ``per_hop``: hops are kept one by one, each with a weight of 1.
     """
 
     graph: Graph
@@ -51,17 +51,17 @@ class Task(NamedTuple):
     threads: int
     memory: int
     row_scale: FloatArray | None = None
-    apart: bool = False
+    per_hop: bool = False
 
     @property
     def last_hop(self) -> int:
-        """The last that any target goes."""
+        """The last hop that any target reaches."""
         return int(self.reach.max(initial=0))
 
     @property
     def width(self) -> int:
-        """The rows of a target that are kept apart."""
-        return self.hops.size if self.apart else 1
+        """The number of rows per target."""
+        return self.hops.size if self.per_hop else 1
 
     @property
     def shared(self) -> bool:
@@ -72,24 +72,32 @@ class Task(NamedTuple):
 def by_features(
     task: Task, features: Features, columns: slice | None = None, dtype: DTypeLike = np.float32
 ) -> FloatArray:
-    """Representations of the targets, propagating the features: all of them, or ``columns``."""
+    """Rows of the targets, propagating the features: all of them, or ``columns``.
+
+    ``out[i] += U(l) (P^l X)[target i]``, or with ``per_hop`` ``out[i, l] = (P^l X)[target i]``, for ``l <= l_i``.
+    """
     wanted = range(features.shape[1])[columns or slice(None)]
-    out = np.zeros((task.targets.size, task.width, len(wanted)), dtype if task.apart else np.float32)
-    take = _keep_hops if task.apart else _sum_hops
+    out = np.zeros((task.targets.size, task.width, len(wanted)), dtype if task.per_hop else np.float32)
     taken = features.tocsc() if sp.issparse(features) else features
 
     def work(run: Runner, block: slice) -> None:
         rows = np.empty((task.graph.num_nodes, block.stop - block.start), np.float32)
         source = slice(wanted.start + block.start, wanted.start + block.stop)
         run(partial(fill, taken, source, task.row_scale, rows), task.graph.num_nodes)
-        take(task, rows, out, block, run)
+        for hop, current in enumerate(_propagated(task, rows, run)):
+            if task.per_hop:
+                reached = np.flatnonzero(task.reach >= hop)
+                out[reached, hop, block] = current[task.targets[reached]]
+            else:
+                how = (task.targets, task.reach, hop, np.float32(task.hops[hop]))
+                run(partial(kernels.add_targets, *how, current, out[:, 0], block.start), task.targets.size)
 
     _over_blocks(task, len(wanted), work)
-    return out if task.apart else out[:, 0].astype(dtype, copy=False)
+    return out if task.per_hop else out[:, 0].astype(dtype, copy=False)
 
 
 def by_targets(task: Task, features: Features, dtype: DTypeLike = np.float32) -> FloatArray:
-    """Representations of the targets, propagating the targets."""
+    """Rows of the targets, propagating the targets."""
     out = np.zeros((task.targets.size, task.width, features.shape[1]), dtype)
 
     def work(run: Runner, block: slice) -> None:
@@ -97,7 +105,7 @@ def by_targets(task: Task, features: Features, dtype: DTypeLike = np.float32) ->
             out[block, place] = _product(total, task.row_scale, features)
 
     _over_blocks(task, task.targets.size, work)
-    return out if task.apart else out[:, 0]
+    return out if task.per_hop else out[:, 0]
 
 
 def _product(total: FloatArray, row_scale: FloatArray | None, features: Features) -> FloatArray:
@@ -159,7 +167,7 @@ def _over_blocks(task: Task, columns: int, work: Callable[[Runner, slice], None]
     """Blocks side by side, a thread each, or one after the other with all threads on each."""
     blocks = column_blocks(task, columns)
     if not task.shared:
-        map_chunks(partial(work, _run_alone), blocks, task.threads)
+        map_chunks(partial(work, lambda function, count: function(0, count)), blocks, task.threads)
         return
     with ThreadPoolExecutor(task.threads) as pool:
 
@@ -172,26 +180,7 @@ def _over_blocks(task: Task, columns: int, work: Callable[[Runner, slice], None]
             work(run, block)
 
 
-def _run_alone(function: Callable[[int, int], Any], count: int) -> None:
-    function(0, count)
-
-
 # ---------------------------------------------------------------------- hops
-
-
-def _sum_hops(task: Task, rows: FloatArray, out: FloatArray, block: slice, run: Runner) -> None:
-    """``out[i] += U(l) (P^l rows)[target i]`` for ``l`` up to the target's length, in the columns ``block``."""
-    for hop, current in enumerate(_propagated(task, rows, run)):
-        share, sums = np.float32(task.hops[hop]), out[:, 0]
-        add = partial(kernels.add_targets, task.targets, task.reach, hop, share, current, sums, block.start)
-        run(add, task.targets.size)
-
-
-def _keep_hops(task: Task, rows: FloatArray, out: FloatArray, block: slice, run: Runner) -> None:
-    """``out[i, l] = (P^l rows)[target i]`` for ``l`` up to the target's length, in the columns ``block``."""
-    for hop, current in enumerate(_propagated(task, rows, run)):
-        reached = np.flatnonzero(task.reach >= hop)
-        out[reached, hop, block] = current[task.targets[reached]]
 
 
 def _weighed(task: Task, block: slice, run: Runner) -> Iterator[FloatArray]:
@@ -204,7 +193,7 @@ def _weighed(task: Task, block: slice, run: Runner) -> Iterator[FloatArray]:
     for hop, current in enumerate(_propagated(task, rows, run)):
         shares = np.where(reach >= hop, task.hops[hop], 0.0).astype(np.float32)
         run(partial(kernels.add_scaled, shares, current, total), task.graph.num_nodes)
-        if task.apart or hop == task.last_hop:
+        if task.per_hop or hop == task.last_hop:
             run(partial(turn, total), task.graph.num_nodes)
             yield total
             total.fill(0.0)

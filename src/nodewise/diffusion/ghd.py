@@ -58,7 +58,7 @@ def check_ghd(omega: float, rho: float) -> None:
     if rho > 0 and math.log(omega) > rho * math.log(MOST_HOPS / 10):
         raise InputError(
             f"omega={omega} with rho={rho} puts the weight around hop {math.exp(min(700, math.log(omega) / rho)):.0e}, "
-            f"where nothing is left to see. Lower omega or raise rho"
+            f"too far to compute. Lower omega or raise rho"
         )
 
 

@@ -1,4 +1,4 @@
-"""How far a node diffuses: ``l_u``, in the paper's practical form (Eq. 8) and exactly (Theorem 3.2)."""
+"""Diffusion lengths, the hops ``l_u`` that a node goes: in practical form (Eq. 8) and exactly (Theorem 3.2)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nodewise._util.types import AnyArray, IntArray
 from nodewise.diffusion.ghd import MOST_HOPS
 from nodewise.diffusion.params import Convention
 from nodewise.graph import Graph
-from nodewise.graph.checks import check_number, checked_nodes
+from nodewise.graph.checks import check_choice, check_number, checked_nodes
 
 DENSE_UP_TO = 64  # below this many nodes a dense eigenvalue solver is faster, and ARPACK may refuse
 
@@ -33,7 +33,7 @@ def diffusion_lengths(graph: Graph, nodes: AnyArray, tau: float, convention: Con
     """
     nodes = checked_nodes(nodes, graph.num_nodes, "nodes")
     check_tau(tau)
-    check_convention(convention)
+    check_choice("convention", convention, get_args(Convention))
     times = 2 if convention == "reference" else 1
     # Weights scale the degrees and their sum alike; density is a matter of how many neighbours there are.
     log_lambda = math.log(math.sqrt(times * graph.num_entries / graph.num_nodes))
@@ -112,8 +112,3 @@ def second_eigenvalue(graph: Graph) -> float:
 
 def check_tau(tau: float) -> None:
     check_number("tau", tau, "a number above 0; 1 is a good start, more reaches further", 0, strictly=True)
-
-
-def check_convention(convention: str) -> None:
-    if convention not in get_args(Convention):
-        raise InputError(f"convention={convention!r}: expected 'paper' or 'reference'")

@@ -1,4 +1,4 @@
-"""The parameters of a diffusion: what :func:`nodewise.diffuse`, the estimator and the command line take.
+"""The parameters of a diffusion, for :func:`nodewise.diffuse`, the estimator and the command line.
 
 This file loads neither numba nor numpy, so that help texts are quick.
 """

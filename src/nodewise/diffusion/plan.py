@@ -1,10 +1,10 @@
-"""Which engine is cheapest here.
+"""The planner: which engine is cheapest for a graph and its targets.
 
-A cost is a count of work times nanoseconds a unit, measured on an ordinary two-core machine; how good the choices are,
-``benchmarks/diffusion.py`` shows. Only counts decide, never a clock: what there is to do, the memory allowed, and what
-of a file is in memory. What sampling costs depends on how soon walkers meet and how soon first-K stops them: a pilot of
-a few targets counts that. Of arrays that lie in files, what is not in memory costs the disk's time: pages where it is
-touched at random, bytes where it is read front to back.
+A cost is a count of work times nanoseconds per unit, measured on an ordinary two-core machine;
+``benchmarks/diffusion.py`` shows how good the choices are. Nothing is timed: the work, the memory allowed and the share
+of each file that is in memory decide. What sampling costs depends on how soon walkers meet and how soon first-K stops
+them: a pilot of a few targets counts that. The part of a file that is not in memory costs the disk's time: per page
+where it is read at random, per byte where it is read front to back.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def make_plan(graph: Graph, nodes: IntArray, reach: IntArray, how: Sampling, eng
     propagating = min(_exact_nanoseconds(graph, reach, graph.features, memory, how.threads).values())
     pilot = 2.0 * PILOT * how.theta * float(reach.max(initial=0)) * _step_nanoseconds(graph)
     if propagating <= pilot:
-        return Plan("exact", "cheaper than to find out what sampling would cost", {"exact": _seconds(propagating, how)})
+        return Plan("exact", "small graph", {"exact": _seconds(propagating, how)})
     bring_in(graph, nodes.size, reach, how)  # or the pilot waits for the disk at every step
     costs = {**_sampling_nanoseconds(graph, nodes, reach, how, memory), "exact": propagating}
     seconds: dict[Engine, float] = {name: _seconds(cost, how) for name, cost in costs.items()}
@@ -82,7 +82,7 @@ def reads_in_order(features: Features, entries: int) -> bool:
 
 
 def bring_in(graph: Graph, targets: int, reach: IntArray, how: Sampling) -> None:
-    """Read an adjacency that lies in a file into memory, where that is cheaper than to walk on the disk."""
+    """Read an adjacency that lies in a file into memory, where that is cheaper than walking on the disk."""
     longest = float(reach.max(initial=0))
     steps = targets * min(how.theta * longest, 3.0 * how.first_k + longest)
     for array in (graph.indptr, graph.indices):
@@ -104,12 +104,12 @@ def _absent(array: AnyArray) -> float:
 
 
 def _in_order(absent: float) -> float:
-    """Nanoseconds to read so many bytes front to back."""
+    """Nanoseconds to read this many bytes front to back."""
     return absent * DISK_BYTE
 
 
 def _at_random(absent: float, touches: float, array: AnyArray) -> float:
-    """Nanoseconds that the disk takes for so many touches anywhere in an array; each page is read once at most."""
+    """Nanoseconds of disk time for this many random reads in an array; each page is read at most once."""
     return min(touches * absent / max(1, array.nbytes), absent / PAGE) * DISK_PAGE
 
 

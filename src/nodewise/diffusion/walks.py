@@ -1,4 +1,4 @@
-"""NIGCN: weights estimated by random walks (Algorithm 2), or by walkers that move together (stratified walks)."""
+"""Sampled diffusion: weights estimated by random walks (Algorithm 2), or by walkers that move together (stratified)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CHUNK = 16  # targets a thread takes at a time
 class Weights(NamedTuple):
     """Target ``i`` weighs ``nodes[indptr[i]:indptr[i+1]]`` by ``values`` of the same range, in order of first visit.
 
-    Where hops are apart, each target has as many ranges as there are hops, one after the other.
+    With ``per_hop``, each target has as many ranges as there are hops, one after the other.
     """
 
     indptr: IntArray
@@ -43,7 +43,7 @@ class Sampled(NamedTuple):
 
 
 class Sampling(NamedTuple):
-    """What a sampler needs to know besides the graph and its targets; ``apart``: the hops are not summed."""
+    """What a sampler needs to know besides the graph and its targets; ``per_hop``: the hops are not summed."""
 
     hops: DoubleArray
     theta: int
@@ -51,16 +51,16 @@ class Sampling(NamedTuple):
     mass: Mass
     seed: int
     threads: int
-    apart: bool = False
+    per_hop: bool = False
 
     @property
     def width(self) -> int:
-        """The weights of a node that are kept apart."""
-        return self.hops.size if self.apart else 1
+        """The number of weights per node."""
+        return self.hops.size if self.per_hop else 1
 
 
 class _Counts(NamedTuple):
-    """What a kernel counts for each target: neighbours found (by hop where they are apart), walks made, edges used."""
+    """What a kernel counts for each target: neighbours found (by hop with ``per_hop``), walks made, edges used."""
 
     sizes: IntArray
     walks: IntArray
@@ -82,7 +82,7 @@ def number_of_walks(epsilon: float, eta: float = 2.0, delta: float = 0.01) -> in
     check_number("delta", delta, "a number between 0 and 1", 0, 1, strictly=True)
     walks = 2 * float(eta) * float(eta) / epsilon * -(math.log(delta) + math.log(epsilon))
     if not walks < MOST_WALKS:
-        raise InputError(f"epsilon={epsilon}, eta={eta}: {walks:.3g} walks a target; expected at most {MOST_WALKS:,}")
+        raise InputError(f"epsilon={epsilon}, eta={eta}: {walks:.3g} walks per target; expected at most {MOST_WALKS:,}")
     return math.ceil(walks)
 
 
@@ -102,7 +102,7 @@ def check_epsilon(epsilon: float) -> None:
 
 
 def walk(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) -> Sampled:
-    """``theta`` independent walks a target, fewer where first-K stops them (Algorithm 2, to the letter)."""
+    """``theta`` independent walks per target, fewer where first-K stops them (Algorithm 2, to the letter)."""
     longest = int(lengths.max(initial=0))
     most = most_visited(graph, longest, how)
     mass = MASSES.index(how.mass)
@@ -124,7 +124,7 @@ def walk(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) -> S
 
 
 def stratify(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) -> Sampled:
-    """``theta`` walkers a target that move together; of the nodes they visit the K heaviest are kept."""
+    """``theta`` walkers per target that move together; of the nodes they visit the K heaviest are kept."""
     most = most_visited(graph, int(lengths.max(initial=0)), how, stops=False)
 
     def scratch() -> Callable[..., int]:
@@ -158,8 +158,8 @@ def most_visited(graph: Graph, longest: int, how: Sampling, stops: bool = True) 
 
 
 def most_entries(most: int, longest: int, how: Sampling) -> int:
-    """The most weights of one target, who visits ``most`` nodes: where hops are apart, a node may have several."""
-    return min(most * how.width, how.theta * longest + 1) if how.apart else most
+    """The most weights of one target, who visits ``most`` nodes; with ``per_hop`` a node may have several."""
+    return min(most * how.width, how.theta * longest + 1) if how.per_hop else most
 
 
 def _table(graph: Graph, most: int, width: int) -> tuple[AnyArray, DoubleArray, AnyArray]:
@@ -207,7 +207,7 @@ def _sample(
 def _joined(
     indptr: IntArray, starts: IntArray, found: list[tuple[AnyArray, AnyArray]], dtype: type, threads: int
 ) -> Weights:
-    """What chunks of targets found, one after the other; each part is let go as soon as it is copied."""
+    """What chunks of targets found, one after the other; each part is freed as soon as it is copied."""
     joined = Weights(indptr, np.empty(indptr[-1], dtype), np.empty(indptr[-1], np.float32))
 
     def copy(chunk: int) -> None:

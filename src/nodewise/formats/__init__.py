@@ -1,1 +1,1 @@
-"""One reader per file format: a path in, a stream of arrays out."""
+"""Readers of file formats, one per module: a path in, a graph or a stream of arrays out."""

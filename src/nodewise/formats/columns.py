@@ -1,10 +1,11 @@
-"""Part of a column of a file as whole numbers, text or numbers, or an error that names the row with a wrong value.
+"""Columns of a file, in parts, as whole numbers, text or numbers; errors name the row with the wrong value.
 
 Values stay in Arrow or numpy arrays throughout; only the value that an error shows becomes a Python object.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
@@ -23,20 +24,20 @@ NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """Values and where they stand. ``values`` is a ChunkedArray of int64, double, large_string or, raw, anything."""
+    """Values and their place in a file. ``values`` is a ChunkedArray: int64, double, large_string or, raw, any type."""
 
     path: Path
     name: str
     values: Any
     unit: str = "row"
     first: int = 0  # rows of the file before these
-    rows: IntArray | None = None  # of the values after those, where they are not consecutive
+    rows: IntArray | None = None  # rows of the values after ``first``, if they are not consecutive
 
     def __len__(self) -> int:
         return len(self.values)
 
     def subset(self, rows: IntArray) -> Column:
-        """The values in ``rows`` only; errors still name their rows in the file."""
+        """Only the values in ``rows``; errors still name their rows in the file."""
         return dataclasses.replace(self, values=self.values.take(pa.array(rows)), rows=rows)
 
     def place(self, index: int) -> str:
@@ -52,7 +53,7 @@ class Column:
 
 
 def of_array(path: Path, name: str, array: AnyArray, unit: str, first: int) -> Column:
-    """A column over a part of a numpy array that begins at ``first``."""
+    """A column over the part of a numpy array that starts at ``first``."""
     if array.dtype.kind not in "iufUb" or array.dtype.char == "g":  # Arrow has no long double
         raise InputError(f"{path}: {name} is of type {array.dtype}; expected node ids as whole numbers or names")
     return decoded(Column(path, name, pa.chunked_array([pa.array(np.ascontiguousarray(array))]), unit, first))
@@ -60,39 +61,37 @@ def of_array(path: Path, name: str, array: AnyArray, unit: str, first: int) -> C
 
 def decoded(column: Column) -> Column:
     """The same values as int64, double or large_string."""
-    kind = column.values.type
+    values, kind = column.values, column.values.type
     if pa.types.is_dictionary(kind):
-        return decoded(dataclasses.replace(column, values=column.values.cast(kind.value_type)))
+        return decoded(dataclasses.replace(column, values=values.cast(kind.value_type)))
     if pa.types.is_floating(kind):
-        return dataclasses.replace(column, values=column.values.cast(pa.float64()))
-    if pa.types.is_integer(kind):
-        try:
-            return dataclasses.replace(column, values=column.values.cast(pa.int64()))
-        except pa.ArrowInvalid:  # beyond 2^63: too large for an id, fine for a name
-            return dataclasses.replace(column, values=column.values.cast(pa.large_string()))
+        return dataclasses.replace(column, values=values.cast(pa.float64()))
     try:
-        return dataclasses.replace(column, values=column.values.cast(pa.large_string()))
+        if pa.types.is_integer(kind):
+            with contextlib.suppress(pa.ArrowInvalid):  # beyond 2^63: too large for an id, fine for a name
+                return dataclasses.replace(column, values=values.cast(pa.int64()))
+        return dataclasses.replace(column, values=values.cast(pa.large_string()))
     except pa.ArrowNotImplementedError as error:
         raise InputError(
             f"{column.path}: column {column.name!r} is of type {kind}; expected numbers or text"
         ) from error
     except pa.ArrowInvalid as error:
-        row = _first_failure(column.values, lambda part: part.cast(pa.large_string()))
+        row = _first_failure(values, lambda part: part.cast(pa.large_string()))
         raise column.wrong(row, "expected text in UTF-8. Save the file in that encoding") from error
 
 
 def looks_whole(column: Column) -> bool:
-    """Whether all values are meant as numbers, so that a fraction among them is a mistake and not a name."""
-    if not pa.types.is_large_string(column.values.type):
-        return True
-    return _first(pc.invert(pc.match_substring_regex(column.values, NUMBER))) is None
+    """Whether all values are numbers, so that a fraction among them is a mistake and not a name."""
+    return not _is_text(column) or _first(pc.invert(pc.match_substring_regex(column.values, NUMBER))) is None
 
 
 def has_number(column: Column) -> bool:
     """Whether any value is a number."""
-    if not pa.types.is_large_string(column.values.type):
-        return True
-    return _first(pc.match_substring_regex(column.values, NUMBER)) is not None
+    return not _is_text(column) or _first(pc.match_substring_regex(column.values, NUMBER)) is not None
+
+
+def _is_text(column: Column) -> bool:
+    return bool(pa.types.is_large_string(column.values.type))
 
 
 def as_whole(column: Column, low: int, expected: str, high: int = 2**62) -> IntArray:
@@ -102,7 +101,7 @@ def as_whole(column: Column, low: int, expected: str, high: int = 2**62) -> IntA
     if bad is None and pa.types.is_floating(values.type):
         bad = _first(pc.invert(pc.and_(pc.is_finite(values), pc.equal(pc.floor(values), values))))
         values = values if bad is not None else _cast_or_wrong(column, values, expected)
-    elif bad is None and pa.types.is_large_string(values.type):
+    elif bad is None and _is_text(column):
         bad = _first(pc.invert(pc.match_substring_regex(values, WHOLE)))
         if bad is None:
             plain = pc.replace_substring_regex(values, r"^\s*\+?(-?[0-9]+).*$", r"\1")
@@ -127,9 +126,9 @@ def as_text(column: Column) -> Any:
         raise column.wrong(bad, "expected the name of a node")
     where = f"{column.path}: column {column.name!r} holds names"  # allowed, but probably a mistake
     if _first(pc.match_substring(text, "\n")) is not None:
-        warn(f"{where} with line breaks in them; look for a quote that was not meant to be one, and double it")
+        warn(f"{where} with line breaks in them; look for a stray quote, and double it")
     elif _first(pc.match_substring_regex(text, r"^\s|\s$")) is not None:
-        warn(f"{where} with spaces at their ends, which make 'a' and ' a' two; take the spaces out if they are one")
+        warn(f"{where} with spaces at their ends, and 'a' and ' a' are two nodes; remove the spaces if they are one")
     return text
 
 
@@ -167,14 +166,14 @@ def _cast_or_wrong(column: Column, values: Any, expected: str) -> Any:
 
 
 def _first(mask: Any) -> int | None:
-    """Where ``mask`` is first true."""
+    """The index of the first true value, or None."""
     index = int(pc.index(mask, True).as_py())
     return None if index < 0 else index
 
 
 def _first_failure(values: Any, convert: Callable[[Any], Any]) -> int:
-    """The first value that ``convert`` refuses, by bisection: each step converts half of what the last one did."""
-    low, high = 0, len(values)  # the first failure lies in [low, high)
+    """The first value that ``convert`` fails on, by bisection: each step converts half as much as the last one."""
+    low, high = 0, len(values)  # the first failure is in [low, high)
     while high - low > 1:
         middle = (low + high) // 2
         try:

@@ -1,7 +1,7 @@
 """CSV and TSV files, plain or gzipped, read as columns, one block of rows at a time.
 
-A first line of column names is recognised by having no number in its first two fields, or by a first field that names
-a node column; ``header`` says it outright. In ``.txt`` files, leading lines that start with '#' are comments.
+A first line without a number in its first two fields, or whose first field is the name of a node column, is taken as
+column names, unless ``header`` says otherwise. In ``.txt`` files, leading lines that start with '#' are comments.
 """
 
 from __future__ import annotations
@@ -31,18 +31,12 @@ END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
 LABEL_NAMES = ("label", "y", "class")
 KNOWN_NAMES = {*NODE_NAMES, *LABEL_NAMES, *itertools.chain(*END_NAMES)}
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
-NO_NUMBERS = ("", "nan", "na", "null", "inf", "+inf", "-inf")  # what stands for a missing number
+NO_NUMBERS = ("", "nan", "na", "null", "inf", "+inf", "-inf")  # written for missing numbers
 BLOCK_BYTES = 1 << 20  # Arrow reads dozens ahead
-ROWS_PER_BLOCK = 8  # at least, as long as the first two: a row must fit into a block
+ROWS_PER_BLOCK = 8  # at least, if rows are as long as the first two: a row must fit into a block
 
 
-class Position:
-    """The file that a table was last read from, which knows how far it was read."""
-
-    file: Any = None
-
-
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class TextTable:
     """A text file whose first lines have been read."""
 
@@ -52,18 +46,18 @@ class TextTable:
     guessed: bool  # whether there are names was guessed, not given
     comments: int  # lines before the first row
     sample: list[str] | None  # the fields of the first row; None where there is no row
-    block_bytes: int = BLOCK_BYTES  # that are parsed at a time
-    position: Position = dataclasses.field(default_factory=Position)
+    block_bytes: int = BLOCK_BYTES  # parsed at a time
+    file: Any = None  # the open file, which knows how far it was read
 
     def share(self) -> float:
         """The share of the file that has been read."""
-        return self.position.file.tell() / max(1, self.path.stat().st_size) if self.position.file else 0.0
+        return self.file.tell() / max(1, self.path.stat().st_size) if self.file else 0.0
 
     def parts(self, kinds: Mapping[int, Any]) -> Iterator[list[Column]]:
         """The columns with the indices in ``kinds``, one block of rows at a time.
 
-        Each is of the Arrow type given, or text from the block on in which it does not fit. Type None is for ids and
-        labels: int64 where the first value is a whole number, else text.
+        Each is of the Arrow type given, or text from the first block on where a value does not fit. Type None is for
+        ids and labels: int64 if the first value is a whole number, else text.
         """
         if self.sample is None:
             return
@@ -72,7 +66,8 @@ class TextTable:
         rows, end = 0, None
         with _reading(self.path):
             for batch in self._batches(types):
-                yield [Column(self.path, self.names[i], _chunked(batch, i), first=rows) for i in kinds]
+                chunks = {i: pa.chunked_array([batch.column(f"c{i}")]) for i in kinds}
+                yield [Column(self.path, self.names[i], chunk, first=rows) for i, chunk in chunks.items()]
                 rows += batch.num_rows
                 end = batch.column(f"c{last}")[-1].as_py() if batch.num_rows else end
         self._check_quotes(rows, end)
@@ -84,11 +79,11 @@ class TextTable:
                 yield batch
                 rows += batch.num_rows
         except pa.ArrowInvalid:
-            # Types do not fit, or rows are uneven: read what is there, so that the place can be named.
+            # Types do not fit, or rows are uneven: read bytes, so that the error can name the place.
             yield from _raw_batches(self, sorted(types), rows)
 
     def first_is_text(self) -> bool:
-        """Whether the first column holds text, going by its first value."""
+        """Whether the first column holds text, judged by its first value."""
         value = self.sample[0].strip().lower() if self.sample else ""
         return value not in NO_NUMBERS and not re.match(NUMBER, value)
 
@@ -97,7 +92,7 @@ class TextTable:
         return pa.int64() if index < len(sample) and re.match(WHOLE, sample[index]) else pa.large_string()
 
     def _check_quotes(self, rows: int, end: Any) -> None:
-        """An open quote swallows all rows after it, and goes unnoticed in the last column."""
+        """Refuse an open quote in the last column, which swallows all rows after it without another error."""
         value = end.encode() if isinstance(end, str) else end
         if isinstance(value, bytes) and b"\n" in value and _count_quotes(self.path) % 2:
             raise self.open_quote(rows)
@@ -115,7 +110,7 @@ def is_text(path: Path) -> bool:
 
 
 def open_text(path: Path, header: bool | None) -> TextTable:
-    """Read the first lines of ``path`` and find out what its columns are called."""
+    """Read the first lines of ``path`` and find the names of its columns."""
     with _reading(path):
         comments, records = _first_records(path)
     if not records:
@@ -131,7 +126,7 @@ def open_text(path: Path, header: bool | None) -> TextTable:
 
 
 def refuse_header_that_is_data(table: TextTable, columns: list[Column]) -> None:
-    """Refuse a guessed header whose names also occur as values: it was probably a row."""
+    """Refuse a guessed header whose names also occur as values, since it was probably a row."""
     if not (table.named and table.guessed):
         return
     text = [column for column in columns if pa.types.is_large_string(column.values.type)]
@@ -163,6 +158,10 @@ def _is_gzip(path: Path) -> bool:
     return path.suffix.lower() == ".gz"
 
 
+def _open_bytes(path: Path) -> Any:
+    return gzip.open(path, "rb") if _is_gzip(path) else path.open("rb")
+
+
 def _delimiter_name(path: Path) -> str:
     return "commas" if DELIMITERS[_suffix(path)] == "," else "tabs"
 
@@ -176,8 +175,8 @@ def _is_header(first: list[str]) -> bool:
 def _first_records(path: Path) -> tuple[int, list[list[str]]]:
     """How many empty lines and comments there are, and up to two records after them."""
     comments = 0
-    with gzip.open(path, "rb") if _is_gzip(path) else path.open("rb") as stream:
-        # Bytes that are no text are let through here: reading the column names their row.
+    with _open_bytes(path) as stream:
+        # Bytes that are not text pass here: reading the column names their row.
         lines = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
         for line in lines:
             if line.strip("\r\n") and not (_suffix(path) == ".txt" and line.startswith("#")):
@@ -189,11 +188,10 @@ def _first_records(path: Path) -> tuple[int, list[list[str]]]:
 
 
 def _opened(table: TextTable, types: Mapping[int, Any], threads: bool = True, on_uneven: Any = None) -> Any:
-    """A reader of batches; Arrow looks for the first one here."""
-    file = pa.OSFile(str(table.path))
-    table.position.file = file
+    """A reader of batches; Arrow reads the first one here."""
+    table.file = pa.OSFile(str(table.path))
     return pacsv.open_csv(
-        pa.CompressedInputStream(file, "gzip") if _is_gzip(table.path) else file,
+        pa.CompressedInputStream(table.file, "gzip") if _is_gzip(table.path) else table.file,
         pacsv.ReadOptions(
             use_threads=threads,
             block_size=table.block_bytes,
@@ -235,23 +233,15 @@ def _raw_batches(table: TextTable, columns: list[int], skip: int) -> Iterator[An
                 f"the first line has {row.expected_columns}; fields are separated by {_delimiter_name(table.path)}. "
                 f"Fix the row"
             ) from error
-        if "straddl" in str(error):
-            raise _longer_than_a_block(table, rows + 1) from error
-        raise InputError(f"{table.path}: {error}; expected {_delimiter_name(table.path)} between fields") from error
-
-
-def _longer_than_a_block(table: TextTable, row: int) -> InputError:
-    if _count_quotes(table.path) % 2:
-        return table.open_quote(row)
-    return InputError(
-        f"{table.path}: row {row:,} is longer than {table.block_bytes:,} bytes; split the row or use Parquet"
-    )
-
-
-def _chunked(batch: Any, index: int) -> Any:
-    return pa.chunked_array([batch.column(f"c{index}")])
+        if "straddl" not in str(error):
+            raise InputError(f"{table.path}: {error}; expected {_delimiter_name(table.path)} between fields") from error
+        if _count_quotes(table.path) % 2:
+            raise table.open_quote(rows + 1) from error
+        raise InputError(
+            f"{table.path}: row {rows + 1:,} is longer than {table.block_bytes:,} bytes; split the row or use Parquet"
+        ) from error
 
 
 def _count_quotes(path: Path) -> int:
-    with _reading(path), gzip.open(path, "rb") if _is_gzip(path) else path.open("rb") as stream:
+    with _reading(path), _open_bytes(path) as stream:
         return sum(part.count(b'"') for part in iter(lambda: stream.read(1 << 20), b""))

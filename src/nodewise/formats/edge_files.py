@@ -1,9 +1,10 @@
-"""The file of edges: two columns of node ids, perhaps one of weights."""
+"""Read the file of edges of an import: two columns of node ids, and perhaps one of weights."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,13 +22,13 @@ from nodewise.formats.npz import NpzFile
 from nodewise.formats.tables import Table, is_array_file, open_table
 
 WEIGHT_NAMES = ("weight", "w")
-UNNAMED = 0, 1  # the columns of the ends where names do not say
+UNNAMED = 0, 1  # the columns of the ends if no column has a name that says so
 INDEX_NAMES = ("index", "edge", "edge_id", "row", "id", "", "__index_level_0__")  # of a column that is not an end
 PART_EDGES = 1 << 19  # of an array, at a time
 
 
 class EdgePart(NamedTuple):
-    """Some edges as they stand in the file."""
+    """Some edges, with ids as in the file."""
 
     source: Column
     target: Column
@@ -36,25 +37,25 @@ class EdgePart(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class EdgeFile:
-    """Edges that are still in their file. ``parts(ids_are_text)`` starts from the beginning each time."""
+    """Edges to be read from a file. ``parts(ids_are_text)`` starts from the beginning each time."""
 
     path: Path
     parts: Callable[[bool], Iterator[EdgePart]]
     weighted: bool
     count: int | None = None
-    num_nodes: int | None = None  # known where the file is a matrix
+    num_nodes: int | None = None  # known if the file is a matrix
     share: Callable[[], float] | None = None
 
 
-def open_edges(path: Path, header: bool | None, memory: int) -> EdgeFile:
-    """Edges in a table, a ``(2, E)`` array or a sparse matrix."""
+def open_edges(path: Path, header: bool | None, memory: int, stack: ExitStack) -> EdgeFile:
+    """Edges in a table, a ``(2, E)`` array or a sparse matrix; ``stack`` closes what is open for them."""
     if not is_array_file(path):
         return _in_table(open_table(path, header))
     if path.suffix.lower() == ".npy":
         return _in_array(path, NpyFile(path), None)
     content = NpzFile(path)
     if "edge_index" in content:
-        arrays = content.arrays("edge_index", *WEIGHT_KEYS, memory=memory)
+        arrays = content.arrays_or_files("edge_index", *WEIGHT_KEYS, memory=memory, stack=stack)
         return _in_array(path, arrays["edge_index"], next((arrays[key] for key in WEIGHT_KEYS if key in arrays), None))
     matrix = content.matrix(memory)
     if matrix is None:
@@ -65,7 +66,7 @@ def open_edges(path: Path, header: bool | None, memory: int) -> EdgeFile:
     return _in_matrix(path, matrix)
 
 
-def _in_array(path: Path, ends: NpyFile | AnyArray, weights: AnyArray | None) -> EdgeFile:
+def _in_array(path: Path, ends: NpyFile | AnyArray, weights: NpyFile | AnyArray | None) -> EdgeFile:
     if len(ends.shape) != 2 or ends.shape[0] != 2:
         hint = "; save its transpose" if len(ends.shape) == 2 and ends.shape[1] == 2 else ""
         raise InputError(f"{path}: edge_index has shape {ends.shape}; expected (2, E){hint}")
@@ -85,21 +86,19 @@ def _in_matrix(path: Path, matrix: Any) -> EdgeFile:
 
 
 def _array_parts(
-    path: Path, name: str, ends: NpyFile | AnyArray, weights: AnyArray | None
+    path: Path, name: str, ends: NpyFile | AnyArray, weights: NpyFile | AnyArray | None
 ) -> Callable[[bool], Iterator[EdgePart]]:
     def parts(_: bool) -> Iterator[EdgePart]:
         for first in range(0, ends.shape[1], PART_EDGES):
             mine = slice(first, first + PART_EDGES)
-            yield _array_part(path, name, ends[:, mine], None if weights is None else weights[mine], first)
+            both = enumerate(ends[:, mine])
+            source, target = (columns.of_array(path, f"{name}[{i}]", side, "edge", first) for i, side in both)
+            checked = None
+            if weights is not None:
+                checked = _checked_weights(columns.of_array(path, "weight", weights[mine], "edge", first))
+            yield EdgePart(source, target, checked)
 
     return parts
-
-
-def _array_part(path: Path, name: str, ends: AnyArray, weights: AnyArray | None, first: int) -> EdgePart:
-    source, target = (columns.of_array(path, f"{name}[{i}]", ends[i], "edge", first) for i in (0, 1))
-    if weights is not None:
-        weights = _checked_weights(columns.of_array(path, "weight", weights, "edge", first))
-    return EdgePart(source, target, weights)
 
 
 def _in_table(table: Table) -> EdgeFile:
@@ -151,7 +150,7 @@ def _weight_column(names: list[str], ends: tuple[int, int]) -> int | None:
 
 
 def _holds_weights(table: Table, index: int) -> bool:
-    """Whether a third column is of weights, and not of another kind, such as dates or words, by its first rows."""
+    """Whether a third column holds weights rather than, say, dates or words; judged by its first rows."""
     if table.names[index].strip().lower() in WEIGHT_NAMES:
         return True
     column = next((part[0] for part in table.parts({index: pa.float64()})), None)
@@ -159,7 +158,7 @@ def _holds_weights(table: Table, index: int) -> bool:
         return False
     if table.named:
         warn(
-            f"{column.path}: column {column.name!r} is taken as the weight of the edges; call it 'weight' if it is, or "
+            f"{column.path}: column {column.name!r} is taken as the weight of the edges; name it 'weight' if it is, or "
             f"leave it out if it is not"
         )
     return True
@@ -171,10 +170,10 @@ def _is_plain(column: Column) -> bool:
 
 
 def _refuse_numbers(column: Column) -> None:
-    """A third column that held words at first must not become a weight later."""
+    """Refuse a number in a third column that held words at first, and so was not taken as the weight."""
     if _is_plain(column) and len(column) and columns.has_number(columns.decoded(column)):
         raise InputError(
-            f"{column.path}: column {column.name!r} holds words at first and a number after {column.place(0)}; call "
+            f"{column.path}: column {column.name!r} holds words at first and a number after {column.place(0)}; name "
             f"it 'weight' if it is the weight of the edges, or leave it out"
         )
 

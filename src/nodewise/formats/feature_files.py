@@ -1,10 +1,11 @@
-"""The file of features: one row per node, with or without a column that says which."""
+"""Read the file of features of an import: one row per node, with or without a column of node ids."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +21,19 @@ from nodewise.formats.csv import NODE_NAMES, TextTable
 from nodewise.formats.graph_npz import CSR_PARTS, features_in
 from nodewise.formats.npy import NpyFile
 from nodewise.formats.npz import NpzFile
-from nodewise.formats.raw import array_features
+from nodewise.formats.raw_graph import array_features
 from nodewise.formats.tables import Table, is_array_file, open_table
 from nodewise.graph.checks import checked_features
 
-ELSEWHERE = ("node", "node_id")  # what a column of node ids is called where it is not the first
+ELSEWHERE = ("node", "node_id")  # names of a column of node ids that is not the first
 
 
 @dataclasses.dataclass(frozen=True)
 class FeatureFile:
-    """Features that are still in their file. Each call reads from the beginning.
+    """Features to be read from a file. Each call reads from the beginning.
 
     ``rows(k)`` yields up to ``k`` rows at a time, finite and in the order of the file. ``nodes(ids_are_text)`` yields
-    the column that says which node a row is about; None where row i belongs to node i.
+    the column of node ids; it is None if row i belongs to node i.
     """
 
     path: Path
@@ -41,18 +42,18 @@ class FeatureFile:
     num_rows: Callable[[], int]  # may read the whole file
     dtype: str = "float32"
     nodes: Callable[[bool], Iterator[Column]] | None = None
-    matrix: sp.csr_matrix | None = None  # where they are sparse
+    matrix: sp.csr_matrix | None = None  # if they are sparse
 
 
-def open_features(path: Path, header: bool | None, memory: int) -> FeatureFile:
-    """Features in a table, an array or a sparse matrix."""
+def open_features(path: Path, header: bool | None, memory: int, stack: ExitStack) -> FeatureFile:
+    """Features in a table, an array or a sparse matrix; ``stack`` closes what is open for them."""
     if not is_array_file(path):
         return _in_table(open_table(path, header))
     if path.suffix.lower() == ".npy":
         return _in_array(path, NpyFile(path))
     content = NpzFile(path)
     if "x" in content and not any(part in content for part in CSR_PARTS):
-        return _in_array(path, content.arrays("x", memory=memory)["x"])
+        return _in_array(path, content.arrays_or_files("x", memory=memory, stack=stack)["x"])
     matrix = features_in(path, content.arrays("x", *CSR_PARTS, memory=memory))
     if matrix is None:
         matrix = content.matrix(memory)
@@ -101,7 +102,7 @@ def _in_table(table: Table) -> FeatureFile:
 
 
 def _node_column(table: Table) -> int | None:
-    """By its name, or the first because it holds text: features are numbers."""
+    """Found by its name, or the first column if it holds text, since features are numbers."""
     lower = [name.strip().lower().replace(" ", "_") if table.named else "1" for name in table.names]
     if lower[:1] and (lower[0] in NODE_NAMES or table.first_is_text()):
         return 0
@@ -109,7 +110,7 @@ def _node_column(table: Table) -> int | None:
 
 
 def _warn_of_ids(table: Table) -> None:
-    """Warn of a first column that is called an id, or counts the rows: it is probably not a feature."""
+    """Warn about a first column that is called an id or numbers the rows: it is probably not a feature."""
     column = next((part[0] for part in table.parts({0: pa.float64()})), None) if table.names else None
     if column is None or not len(column):
         return
@@ -117,7 +118,7 @@ def _warn_of_ids(table: Table) -> None:
     counting = len(column) > 1 and np.array_equal(numbers, np.arange(len(column)))
     if counting or (table.named and re.search(r"(?i)(^|[^a-z])ids?$", column.name.strip())):
         warn(
-            f"{table.path}: column {column.name!r} is taken as a feature, and rows in the order of node ids; call "
+            f"{table.path}: column {column.name!r} is taken as a feature, and rows in the order of node ids; name "
             f"it 'node' if it holds node ids, or leave it out"
         )
 

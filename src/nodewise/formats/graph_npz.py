@@ -1,6 +1,6 @@
-"""Graphs in one ``.npz`` file, by the names that PyTorch Geometric made common.
+"""Read a graph in one ``.npz`` file, with arrays named as in PyTorch Geometric.
 
-``edge_index`` (2, E), perhaps with ``edge_weight``; ``y``, if labels are known, with one class per node, -1 where
+``edge_index`` (2, E), perhaps with ``edge_weight``; ``y``, if labels are known, with one class per node, -1 if
 unknown, or a 0/1 matrix with one column per label; features as ``x`` (dense) or as the parts of a CSR matrix,
 ``x_data``, ``x_indices``, ``x_indptr`` and ``x_shape``, or none; and perhaps ``train_idx``, ``valid_idx`` and
 ``test_idx``. Other arrays are not read.
@@ -25,11 +25,11 @@ _SPLITS = {"train": "train_idx", "val": "valid_idx", "test": "test_idx"}
 
 
 def read_npz(path: str | Path, name: str | None = None) -> Graph:
-    """The graph in an ``.npz`` file; ``name`` is the file's own unless given."""
+    """The graph in an ``.npz`` file, named after the file unless ``name`` is given."""
     path = Path(path)
     arrays = NpzFile(path).arrays("y", "x", *CSR_PARTS, *WEIGHT_KEYS, *_SPLITS.values(), needed=("edge_index",))
     labels = arrays.get("y")
-    if labels is not None and labels.ndim == 2 and labels.shape[1] == 1:  # as OGB keeps one class per node
+    if labels is not None and labels.ndim == 2 and labels.shape[1] == 1:  # as OGB stores one class per node
         labels = labels[:, 0]
     if labels is not None and labels.ndim not in (1, 2):
         raise InputError(f"{path}: y has shape {labels.shape}; expected one class per node, or a 0/1 matrix of labels")

@@ -1,11 +1,11 @@
-"""Graphs as GraphSAINT publishes them: a folder (or a zip of one) with five files.
+"""Read graphs as GraphSAINT publishes them: a folder (or a zip of one) with five files.
 
 ``adj_full.npz`` holds the parts of a scipy CSR matrix with an entry for each direction of each edge. Its values are not
-read: GraphSAINT itself takes the matrix as one of yes and no. ``feats.npy`` has one row per node, ``class_map.json`` a
+read, since GraphSAINT itself takes the matrix as binary. ``feats.npy`` has one row per node, ``class_map.json`` a
 class, or a list of 0 and 1, for each node, and ``role.json`` the nodes of each part: "tr", "va" and "te".
 
-``adj_train.npz`` is the part of ``adj_full.npz`` among training nodes, for those who train on that subgraph. nodewise
-labels nodes within the whole graph, so it is not needed; where it is there, its shape must be that of the whole.
+``adj_train.npz`` is the part of ``adj_full.npz`` among training nodes, for methods that train on that subgraph.
+nodewise labels nodes within the whole graph and does not need it; if it exists, it must have the same shape.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from nodewise._util.errors import InputError
 from nodewise._util.os_errors import reading
 from nodewise._util.types import AnyArray, IntArray
 from nodewise.formats.npy import NpyFile
-from nodewise.formats.raw import EdgeStream, RawGraph, array_features, edge_stream, node_labels, split_nodes
+from nodewise.formats.raw_graph import EdgeStream, RawGraph, array_features, edge_stream, node_labels, split_nodes
 from nodewise.formats.unpack import Files, Member, Zip
 from nodewise.graph.checks import UNKNOWN
 
@@ -32,13 +32,18 @@ _PARTS = {"train": "tr", "val": "va", "test": "te"}
 
 
 def read_graphsaint(files: Files) -> RawGraph:
-    """The graph in a folder or zip of GraphSAINT, whose edges and features stay on the disk."""
+    """The graph in a folder or zip of GraphSAINT; edges and features stay on the disk."""
     root = files.root(MARK)
     if root is None:
         raise InputError(f"{files.label}: has no {MARK}; expected a folder as GraphSAINT publishes it")
     num_nodes, edges = _adjacency(files.npz(root + MARK))
     if files.has(f"{root}adj_train.npz"):
-        _check_train(files.npz(f"{root}adj_train.npz"), num_nodes)
+        train = files.npz(f"{root}adj_train.npz")
+        if (shape := _shape(train)) != (num_nodes, num_nodes):
+            raise InputError(
+                f"{train.label}: a matrix of {shape[0]:,} by {shape[1]:,}, and {MARK} is about {num_nodes:,} nodes; "
+                f"they are of different graphs. Fetch the folder again"
+            )
     features = NpyFile(*files.member(f"{root}feats.npy"))
     return RawGraph(
         num_nodes,
@@ -74,7 +79,7 @@ def _adjacency(arrays: Zip) -> tuple[int, EdgeStream]:
 
 
 def _shape(arrays: Zip) -> tuple[int, int]:
-    """How many rows and columns the CSR matrix has."""
+    """The number of rows and columns of the CSR matrix."""
     kind = NpyFile(*arrays.member("format.npy"))[...]
     if kind.shape != () or kind.item() not in (b"csr", "csr"):
         raise InputError(f"{arrays.label}: a matrix of format {kind.tolist()!r}; expected csr. Save its tocsr()")
@@ -104,49 +109,33 @@ def _rows_of(starts: IntArray, first: int, last: int) -> IntArray:
     return np.repeat(np.arange(low, high), bounds[1:] - bounds[:-1])
 
 
-def _check_train(arrays: Zip, num_nodes: int) -> None:
-    shape = _shape(arrays)
-    if shape != (num_nodes, num_nodes):
-        raise InputError(
-            f"{arrays.label}: a matrix of {shape[0]:,} by {shape[1]:,}, and {MARK} is about {num_nodes:,} nodes; they "
-            f"are of different graphs. Fetch the folder again"
-        )
-
-
 # ---------------------------------------------------------------------- labels and splits
 
 
 def _labels(member: Member, num_nodes: int) -> AnyArray:
-    """One class, or one row of 0 and 1, per node; not read whole, since Python lists are ten times as large."""
+    """One class, or one row of 0 and 1, per node; not read whole, since Python lists take ten times the memory."""
     labels: AnyArray | None = None
     seen = np.zeros(num_nodes, bool)
-    for key, value in _json_items(member):
-        node = int(key) if key.isascii() and key.isdigit() else num_nodes
-        if node >= num_nodes or seen[node]:
-            raise InputError(
-                f"{member.label}: names node {key!r}; expected each of 0 to {num_nodes - 1:,}, once. Correct it"
-            )
-        if labels is None:
-            labels = _empty_labels(value, num_nodes)
-        _put_label(member.label, labels, node, value)
-        seen[node] = True
+    with _reading_json(member), member.path.open("rb") as stream:
+        for key, value in ijson.kvitems(stream, ""):
+            node = int(key) if key.isascii() and key.isdigit() else num_nodes
+            if node >= num_nodes or seen[node]:
+                raise InputError(
+                    f"{member.label}: names node {key!r}; expected each of 0 to {num_nodes - 1:,}, once. Correct it"
+                )
+            if labels is None:
+                several = isinstance(value, list)
+                labels = (
+                    np.zeros((num_nodes, len(value)), np.int8) if several else np.full(num_nodes, UNKNOWN, np.int64)
+                )
+            _put_label(member.label, labels, node, value)
+            seen[node] = True
     if labels is None or (labels.ndim == 2 and not seen.all()):
         missing = int(np.flatnonzero(~seen)[0]) if num_nodes else 0
         raise InputError(
             f"{member.label}: has no label for node {missing:,}; expected one JSON object with an entry per node"
         )
     return node_labels(member.label, labels, num_nodes)
-
-
-def _json_items(member: Member) -> Iterator[tuple[str, Any]]:
-    with _reading_json(member), member.path.open("rb") as stream:
-        yield from ijson.kvitems(stream, "")
-
-
-def _empty_labels(value: Any, num_nodes: int) -> AnyArray:
-    if isinstance(value, list):
-        return np.zeros((num_nodes, len(value)), np.int8)
-    return np.full(num_nodes, UNKNOWN, np.int64)
 
 
 def _put_label(label: str, labels: AnyArray, node: int, value: Any) -> None:
@@ -163,14 +152,15 @@ def _put_label(label: str, labels: AnyArray, node: int, value: Any) -> None:
 def _splits(member: Member, num_nodes: int) -> dict[str, IntArray]:
     with _reading_json(member):
         role = json.loads(member.path.read_bytes())
-    return {part: _part(member.label, role, key, part, num_nodes) for part, key in _PARTS.items()}
-
-
-def _part(label: str, role: Any, key: str, part: str, num_nodes: int) -> IntArray:
-    nodes = role.get(key) if isinstance(role, Mapping) else None
-    if not isinstance(nodes, list) or not all(type(node) is int and abs(node) < 1 << 62 for node in nodes):
-        raise InputError(f'{label}: has no list of nodes called "{key}"; expected "tr", "va" and "te", with node ids')
-    return split_nodes(label, np.array(nodes, np.int64), num_nodes, part)
+    splits = {}
+    for part, key in _PARTS.items():
+        nodes = role.get(key) if isinstance(role, Mapping) else None
+        if not isinstance(nodes, list) or not all(type(node) is int and abs(node) < 1 << 62 for node in nodes):
+            raise InputError(
+                f'{member.label}: has no list of nodes called "{key}"; expected "tr", "va" and "te", with node ids'
+            )
+        splits[part] = split_nodes(member.label, np.array(nodes, np.int64), num_nodes, part)
+    return splits
 
 
 def _reading_json(member: Member) -> AbstractContextManager[None]:

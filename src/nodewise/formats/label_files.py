@@ -1,4 +1,4 @@
-"""The file of labels: (node, label) in any order, or an array in the order of the nodes."""
+"""Read the file of labels of an import: (node, label) in any order, or an array in node order."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nodewise._util.budget import room_for, too_small
 from nodewise._util.errors import InputError, warn
+from nodewise._util.memory import room_for, too_small
 from nodewise._util.types import AnyArray, IntArray
 from nodewise.formats import columns
 from nodewise.formats.columns import Column
 from nodewise.formats.csv import LABEL_NAMES, NODE_NAMES, TextTable, refuse_header_that_is_data
 from nodewise.formats.npy import NpyFile
 from nodewise.formats.npz import TIMES, NpzFile
-from nodewise.formats.raw import node_labels
+from nodewise.formats.raw_graph import node_labels
 from nodewise.formats.tables import Table, is_array_file, open_table
 from nodewise.graph.checks import UNKNOWN
 
-UNKNOWN_WORDS = ("", "nan", "na", "-1")  # what pandas, R and other tools write for an unknown label
-DOUBTFUL_WORDS = ("nan", "na")  # which may also be the name of a class
+UNKNOWN_WORDS = ("", "nan", "na", "-1")  # written by pandas, R and other tools for an unknown label
+DOUBTFUL_WORDS = ("nan", "na")  # may also be the name of a class
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +54,7 @@ def read_labels(path: Path, header: bool | None, ids_are_text: bool, memory: int
 
 
 def labels_of_nodes(file: LabelFile, node_of_row: IntArray | None) -> tuple[AnyArray, list[str] | None]:
-    """A label for each node up to the last that has one, -1 where it is unknown, and the names of the labels."""
+    """One label per node up to the last one that has a label, -1 if unknown; and the names of the labels."""
     if file.array is not None:
         return file.array, None
     if file.nodes is None or file.labels is None or node_of_row is None:
@@ -71,7 +71,7 @@ def _from_table(table: Table, ids_are_text: bool, memory: int) -> LabelFile:
     lower = [name.strip().lower() if table.named else "" for name in table.names]
     label = next((lower.index(name) for name in LABEL_NAMES if name in lower), None)
     node = next((i for i, name in enumerate(lower) if i != label and table.named and name in NODE_NAMES), None)
-    if len(lower) == 2:  # one known name, or the order, tells the two apart
+    if len(lower) == 2:  # one known name, or else the order, identifies both
         label = label if label is not None else (1 if node is None else 1 - node)
         node = 1 - label
     if label is None or node is None:
@@ -89,7 +89,7 @@ def _from_table(table: Table, ids_are_text: bool, memory: int) -> LabelFile:
 
 
 class _MixedTypesError(Exception):
-    """A column changed its type on the way."""
+    """A column changed its type within the file."""
 
 
 def _whole_columns(table: Table, kinds: Mapping[int, Any], memory: int) -> list[Column]:
@@ -110,7 +110,7 @@ def _whole_columns(table: Table, kinds: Mapping[int, Any], memory: int) -> list[
 
 
 def _codes(column: Column) -> tuple[IntArray, list[str] | None]:
-    """An integer for each label, -1 for those that are empty. Whole numbers stay, names are numbered in order."""
+    """One integer per label, -1 for empty ones. Whole numbers stay, names are numbered in alphabetical order."""
     values: Any = column.values
     codes = np.full(len(values), UNKNOWN, np.int64)
     if pa.types.is_large_string(values.type):
@@ -133,22 +133,15 @@ def _codes(column: Column) -> tuple[IntArray, list[str] | None]:
     names = pc.unique(text)
     names = names.take(pc.sort_indices(names))
     codes[given] = pc.index_in(text, value_set=names).to_numpy()
-    _tell_of_doubtful_words(column)
-    return codes, names.to_pylist()
-
-
-def _tell_of_doubtful_words(column: Column) -> None:
-    """Among class names, NA may be one of them: Namibia, or North America."""
-    if not pa.types.is_large_string(column.values.type):
-        return
-    trimmed = pc.utf8_trim_whitespace(column.values)
-    doubtful = pc.is_in(pc.utf8_lower(trimmed), value_set=pa.array(DOUBTFUL_WORDS, pa.large_string()))
-    words = trimmed.filter(doubtful)
+    # Labels that are not numbers are text. Among class names, NA may be one: Namibia, or North America.
+    trimmed = pc.utf8_trim_whitespace(values)
+    words = trimmed.filter(pc.is_in(pc.utf8_lower(trimmed), value_set=pa.array(DOUBTFUL_WORDS, pa.large_string())))
     if len(words):
         warn(
             f"{column.path}: {len(words):,} labels are {words[0].as_py()!r} and were read as unknown; if that is a "
             f"class, rename it"
         )
+    return codes, names.to_pylist()
 
 
 def _check_repeats(nodes: Column, labels: Column, rows: IntArray, node_of: IntArray, codes: IntArray) -> None:

@@ -1,4 +1,4 @@
-"""A folder or zip recognised by what is in it."""
+"""Recognise a folder or zip in the layout of OGB or GraphSAINT by its content."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nodewise.formats import graphsaint_files as graphsaint
 from nodewise.formats import ogb
-from nodewise.formats.raw import RawGraph
+from nodewise.formats.raw_graph import RawGraph
 from nodewise.formats.unpack import open_files
 
 
@@ -17,7 +17,7 @@ from nodewise.formats.unpack import open_files
 def open_layout(path: str | Path) -> Iterator[Callable[[], RawGraph] | None]:
     """A reader of the graph in a folder or zip of OGB or GraphSAINT; None for anything else, such as a table.
 
-    What it extracts of a zip is there for as long as the block lasts.
+    Members that it extracts from a zip exist until the end of the block.
     """
     path = Path(path)
     if not path.is_dir() and path.suffix.lower() != ".zip":

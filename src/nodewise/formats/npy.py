@@ -1,4 +1,4 @@
-"""Arrays in ``.npy`` files, read in parts: plain arrays of numbers or text, never Python objects."""
+"""NpyFile: an array in an ``.npy`` file, read in parts; numbers or text, never Python objects."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ ADVICE = "fetch or save it again"
 
 
 class NpyFile:
-    """An array that is still in its file: ``file[first:last]`` reads a part of it.
+    """An array on the disk: ``file[first:last]`` reads a part of it.
 
-    The file is mapped for each part anew, so that what was read before does not count as memory in use.
+    The file is mapped again for each part, so that parts read before do not count as memory in use.
     """
 
     def __init__(self, path: Path, label: str | None = None) -> None:
@@ -39,6 +39,6 @@ class NpyFile:
         return f"an array of {self.dtype} and shape {self.shape}"
 
     def _mapped(self) -> np.memmap[Any, Any]:
-        # A header is evaluated as a literal, which can fail in every way.
+        # A header is evaluated as a literal, which can fail in any way.
         with reading(self.label, "a valid .npy array", (Exception,), advice=ADVICE):
             return np.lib.format.open_memmap(self.path, mode="r")

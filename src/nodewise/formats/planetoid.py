@@ -1,11 +1,11 @@
-"""The Planetoid files, ``ind.NAME.{x,y,tx,ty,allx,ally,graph,test.index}``.
+"""Read the Planetoid files, ``ind.NAME.{x,y,tx,ty,allx,ally,graph,test.index}``.
 
 Yang, Cohen and Salakhutdinov, "Revisiting Semi-Supervised Learning with Graph Embeddings", ICML 2016.  ``allx`` and
 ``ally`` describe the nodes 0, 1, ..., the first of which (``x``, ``y``) are the training nodes; row i of ``tx`` and
 ``ty`` describes the node in line i of ``test.index``; ``graph`` lists each node's neighbours.
 
-The files are pickles of Python 2. They are read with an unpickler that builds arrays, lists and dictionaries and
-refuses everything else, so that a file cannot run code.
+The files are pickles of Python 2. They are read with an unpickler that builds arrays, lists and dictionaries only, so
+that a file cannot run code.
 """
 
 from __future__ import annotations
@@ -31,7 +31,11 @@ VALIDATION_NODES = 500  # Planetoid's official validation part: the first 500 no
 
 def read_planetoid(files: Mapping[str, Path], name: str) -> Graph:
     """The graph in the files ``ind.NAME.*``, given by file name, with the official split in ``splits``."""
-    paths = {part: _path(files, f"ind.{name}.{part}") for part in PARTS}
+    paths = {part: files[file] for part in PARTS if (file := f"ind.{name}.{part}") in files}
+    if missing := [f"ind.{name}.{part}" for part in PARTS if part not in paths]:
+        raise StoreError(
+            f"{missing[0]}: missing; a Planetoid data set is the eight files ind.NAME.{{{','.join(PARTS)}}}"
+        )
     x, allx, tx = (_read_features(paths[part]) for part in ("x", "allx", "tx"))
     y, ally, ty = (_read_one_hot(paths[part]) for part in ("y", "ally", "ty"))
     neighbours = _read_neighbours(paths["graph"])
@@ -39,10 +43,13 @@ def read_planetoid(files: Mapping[str, Path], name: str) -> Graph:
     _check_rows(paths, {"x": x, "y": y, "allx": allx, "ally": ally, "tx": tx, "ty": ty})
     _check_test_index(paths["test.index"], test, known=allx.shape[0], rows=tx.shape[0], num_nodes=len(neighbours))
 
-    row_of = _row_of_node(len(neighbours), allx.shape[0], test)
+    known = allx.shape[0]
+    row_of = np.full(len(neighbours), known + test.size)  # of each node, in (allx, tx, one row of zeros)
+    row_of[:known] = np.arange(known)
+    row_of[test] = known + np.arange(test.size)
     features = sp.vstack([allx, tx, sp.csr_matrix((1, allx.shape[1]), dtype=np.float32)], format="csr")[row_of]
-    # Citeseer has 15 nodes with no row anywhere. The usual loaders take the argmax of an all-zero row for them, which
-    # is class 0, and splits drawn from those loaders' labels use these nodes as members of class 0. So do we.
+    # Citeseer has 15 nodes without a row. The usual loaders take the argmax of an all-zero row for them, which is class
+    # 0, and splits drawn from the labels of those loaders use these nodes as members of class 0. So do we.
     labels = np.vstack([ally, ty, np.zeros((1, ally.shape[1]), ally.dtype)]).argmax(axis=1)[row_of]
     last = min(y.shape[0] + VALIDATION_NODES, allx.shape[0])
     splits = {"train": np.arange(y.shape[0]), "val": np.arange(y.shape[0], last), "test": np.sort(test)}
@@ -55,22 +62,6 @@ def read_planetoid(files: Mapping[str, Path], name: str) -> Graph:
 _GET_ORIGINAL = "Delete the file and get the original again"
 
 
-def _path(files: Mapping[str, Path], file_name: str) -> Path:
-    if file_name not in files:
-        raise StoreError(
-            f"{file_name}: missing; a Planetoid data set is the eight files ind.NAME.{{{','.join(PARTS)}}}"
-        )
-    return files[file_name]
-
-
-def _row_of_node(num_nodes: int, known: int, test: IntArray) -> IntArray:
-    """For each node its row in (allx, tx, one row of zeros)."""
-    row_of = np.full(num_nodes, known + test.size, np.int64)
-    row_of[:known] = np.arange(known)
-    row_of[test] = known + np.arange(test.size)
-    return row_of
-
-
 # ---------------------------------------------------------------------- the parts
 
 
@@ -79,7 +70,7 @@ def _read_features(path: Path) -> sp.csr_matrix:
     if not isinstance(loaded, sp.csr_matrix):
         raise _wrong(path, f"holds a {type(loaded).__name__}; expected a sparse matrix (scipy csr_matrix)")
     try:
-        # Built anew from its parts, which checks them: an index out of range would read foreign memory later.
+        # Rebuilt from its parts, which checks them: an index out of range would read foreign memory later.
         matrix = sp.csr_matrix((loaded.data, loaded.indices, loaded.indptr), shape=loaded.shape, dtype=np.float32)
         matrix.check_format(full_check=True)
     except (AttributeError, TypeError, ValueError) as error:
@@ -143,7 +134,7 @@ def _check_test_index(path: Path, test: IntArray, known: int, rows: int, num_nod
 
 
 def _dtype(code: object, align: object = False, copy: object = True) -> np.dtype[Any]:
-    """``numpy.dtype`` for plain numbers alone; the files of Python 2 pass 0 and 1 where numpy now wants booleans."""
+    """``numpy.dtype`` for plain numbers only; the files of Python 2 pass 0 and 1 where numpy now expects booleans."""
     dtype: np.dtype[Any] = np.dtype(str(code), bool(align), bool(copy))
     if dtype.kind not in "iufb":
         raise pickle.UnpicklingError(f"an array of type {dtype}")
@@ -151,7 +142,7 @@ def _dtype(code: object, align: object = False, copy: object = True) -> np.dtype
 
 
 # Names as old and new versions of Python, numpy and scipy wrote them.
-_RECONSTRUCT = np.zeros(0).__reduce__()[0]  # numpy's maker of empty arrays, whose home moved between versions
+_RECONSTRUCT = np.zeros(0).__reduce__()[0]  # numpy's constructor of empty arrays, whose module moved between versions
 _ALLOWED: dict[tuple[str, str], Any] = {
     ("numpy", "ndarray"): np.ndarray,
     ("numpy", "dtype"): _dtype,
@@ -166,7 +157,7 @@ _ALLOWED: dict[tuple[str, str], Any] = {
 
 
 class _RefusedError(Exception):
-    """The file asks for something that is not on the list."""
+    """The file asks for something that is not allowed."""
 
 
 class _Unpickler(pickle.Unpickler):
@@ -183,7 +174,7 @@ def _unpickle(path: Path) -> Any:
     except _RefusedError as refused:
         raise StoreError(
             f"{path}: asks for {refused}, which no Planetoid file needs, and was not read: it could run code. "
-            f"Expected arrays, lists and dictionaries alone. {_GET_ORIGINAL}"
+            f"Expected only arrays, lists and dictionaries. {_GET_ORIGINAL}"
         ) from refused
     except Exception as error:  # damaged bytes can make the unpickler raise almost anything
         raise _wrong(path, f"cannot be read as a pickle ({type(error).__name__}: {error})") from error

@@ -1,4 +1,4 @@
-"""Splits in an ``.npz`` file."""
+"""Read train, validation and test splits from an ``.npz`` file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that hold tables: text and Parquet, behind one interface."""
+"""Tables in text or Parquet files, behind one interface."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nodewise.formats.csv import TextTable, is_text, open_text
 
 PARQUET = (".parquet", ".pq")
 ARRAYS = (".npy", ".npz")
-HIDDEN = ("_", ".")  # folders whose names begin so hold no part of a table
+HIDDEN = ("_", ".")  # folders whose names begin with these hold no part of a table
 PART_ROWS = 1 << 18  # of Parquet, at a time
 PART_VALUES = 1 << 20
 BUFFER_BYTES = 16 << 20  # of all columns
@@ -87,7 +87,7 @@ def _parquet_files(path: Path) -> list[Path]:
 
 
 def _opened(path: Path) -> Any:
-    """Columns are read through a small buffer: a row group may be larger than memory."""
+    """Open a file whose columns are read through a small buffer, since a row group may be larger than memory."""
     with _reading(path):
         columns = pq.read_metadata(path).num_columns
         return pq.ParquetFile(path, buffer_size=max(1 << 14, BUFFER_BYTES // max(16, columns)))
@@ -97,7 +97,7 @@ def _batches(path: Path, names: list[str], columns: list[int]) -> Iterator[list[
     rows = max(256, min(PART_ROWS, PART_VALUES // max(1, len(columns))))
     with _reading(path):
         content = _opened(path)
-        unique = len(set(names)) == len(names)  # else a name does not say which column
+        unique = len(set(names)) == len(names)  # else a name does not identify a column
         wanted = [names[i] for i in columns] if unique else None
         for batch in content.iter_batches(rows, columns=wanted):
             batch.validate(full=True)
@@ -110,7 +110,7 @@ def _reading(path: Path) -> AbstractContextManager[None]:
 
 
 def is_array_file(path: Path) -> bool:
-    """Whether ``path`` holds numpy arrays; an error where it is neither that nor a table."""
+    """Whether ``path`` holds numpy arrays; an error if it holds neither those nor a table."""
     suffix = path.suffix.lower()
     if path.is_dir():
         return False

@@ -1,7 +1,8 @@
-"""Files in a folder or in a zip, by name. What is needed of a zip is extracted; a folder is read in place.
+"""Files in a folder or in a zip, by name. Needed members of a zip are extracted; a folder is read in place.
 
-Members are extracted to the cache, each whole or not at all, so that an import that was interrupted finds them again.
-They are removed when the graph has been imported, or when the input turns out to be wrong.
+Members are extracted to the cache, each whole or not at all, so that an interrupted import finds them again. They are
+removed when the graph has been imported, or when the input turns out to be wrong. Until then, other processes that
+need the same zip wait.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import hashlib
 import logging
 import shutil
 import zipfile
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path, PureWindowsPath
 from typing import IO, NamedTuple, Self
 
@@ -20,25 +22,28 @@ from nodewise._util.atomic import new_file
 from nodewise._util.cache import cache_dir
 from nodewise._util.errors import InputError, StoreError
 from nodewise._util.memory import show_bytes
-from nodewise._util.os_errors import reading
+from nodewise._util.os_errors import reading, writing
+from nodewise._util.run_folder import locked
 
 log = logging.getLogger("nodewise")
 
 CHUNK_BYTES = 1 << 20
-_LONG = 1 << 30  # bytes to extract before the user should know why it takes time
+_LONG = 1 << 30  # bytes whose extraction is announced in the log
+_locks: dict[Path, ExitStack] = {}  # the lock of each folder that this process extracts to
+_users: Counter[Path] = Counter()  # and the number of zips that are open there: edges and features may be in one file
 
 
 class Member(NamedTuple):
-    """A file on the disk, and what messages call it."""
+    """A file on the disk, and its name in messages."""
 
     path: Path
     label: str
 
 
 class Files:
-    """The files of a folder by name, with '/' between folders. Leaving its ``with`` block removes what was extracted.
+    """The files of a folder by name, with '/' between folders. The end of its ``with`` block removes extracted members.
 
-    After an error that is not about the input, what was extracted stays for the next attempt.
+    After an error that is not about the input, extracted members stay for the next attempt.
     """
 
     def __init__(self, path: Path) -> None:
@@ -53,7 +58,7 @@ class Files:
         self.close(keep=kind is not None and not issubclass(kind, InputError))
 
     def close(self, keep: bool) -> None:
-        """Remove what was extracted, unless it is to be kept."""
+        """Remove extracted members, unless ``keep``."""
         for opened in self._opened:
             opened.close(keep)
 
@@ -68,20 +73,20 @@ class Files:
             return sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
 
     def root(self, *marks: str) -> str | None:
-        """What to put before names: nothing, or the folder and '/' that hold one of ``marks``; None where none does."""
+        """The prefix of names: empty, or the folder and '/' that contains one of ``marks``; None if there is none."""
         for root in ("", *(f"{folder}/" for folder in self.folders())):
             if any(self.has(root + mark) for mark in marks):
                 return root
         return None
 
     def member(self, name: str) -> Member:
-        """The file of that name; an error that names it where there is none."""
+        """The file of that name; an error that names it if there is none."""
         self._check(name)
         return Member(self._path / name, str(self._path / name))
 
     def npz(self, name: str) -> Zip:
         """The arrays in the ``.npz`` file of that name."""
-        self._opened.append(_open_zip(self.member(name).path))
+        self._opened.append(open_zip(self.member(name).path))
         return self._opened[-1]
 
     def _check(self, name: str) -> None:
@@ -92,16 +97,17 @@ class Files:
 
 
 class Zip(Files):
-    """The same of a zip, which may lie inside another; ``folder`` is where members are extracted to."""
+    """The files of a zip, which may be inside an ``outer`` one; members are extracted to ``folder``."""
 
-    def __init__(self, label: str, source: Path | IO[bytes], folder: Path) -> None:
+    def __init__(self, label: str, source: Path | IO[bytes], folder: Path, outer: Zip | None = None) -> None:
         self.label, self._folder = label, folder
+        self._outer, self._holds_lock = outer, False
         self.name = source.stem if isinstance(source, Path) else label
         with self._reading(label):
             self._archive = zipfile.ZipFile(source)
         self._infos = {info.filename: info for info in self._archive.infolist() if not info.is_dir()}
         for name in self._infos:
-            place = PureWindowsPath(name)  # takes both '/' and '\' as what lies between folders
+            place = PureWindowsPath(name)  # knows both '/' and '\' between folders
             if place.anchor or ".." in place.parts:
                 raise InputError(f"{label}: has a member {name!r}, outside the archive; unpack it and name the folder")
 
@@ -124,17 +130,41 @@ class Zip(Files):
         if size > _LONG:
             log.info("%s: reading through %s for its list of arrays", label, show_bytes(size))
         with self._reading(label):
-            return Zip(label, self._archive.open(name), self._folder / name)
+            return Zip(label, self._archive.open(name), self._folder / name, self)
 
     def close(self, keep: bool) -> None:
         self._archive.close()
-        if not keep:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        if not self._holds_lock:
+            return
+        self._holds_lock = False
+        _users[self._folder] -= 1
+        if not _users[self._folder]:
+            if not keep:
+                shutil.rmtree(self._folder, ignore_errors=True)
+            _locks.pop(self._folder).close()
+
+    def _lock(self) -> None:
+        """Keep other processes away from the folder until this zip, or the last one open on it, is closed."""
+        if self._outer is not None:
+            self._outer._lock()
+        elif not self._holds_lock:
+            if self._folder not in _locks:
+                lock = self._folder.with_name(f"{self._folder.name}.lock")
+                if lock.exists():
+                    log.info("%s: waiting until another process has read it", self.label)
+                stack = ExitStack()
+                with writing(lock):
+                    lock.parent.mkdir(parents=True, exist_ok=True)
+                    stack.enter_context(locked(lock))
+                _locks[self._folder] = stack
+                for partial in self._folder.glob("**/.*.partial-*"):  # left by a process that was killed
+                    partial.unlink(missing_ok=True)
+            _users[self._folder] += 1
+            self._holds_lock = True
 
     def extract(self, *names: str) -> None:
-        """Extract those of the members that are there and not extracted yet, in the order of the file."""
-        for partial in self._folder.glob("**/.*.partial-*"):  # left by a process that was killed as it wrote
-            partial.unlink(missing_ok=True)
+        """Extract those of the members that exist and are not extracted yet, in the order of the file."""
+        self._lock()
         wanted = [self._infos[name] for name in names if self.has(name) and not (self._folder / name).exists()]
         self._check_disk(sum(info.file_size for info in wanted))
         for info in sorted(wanted, key=lambda info: info.header_offset):  # backwards is slow in a zip inside a zip
@@ -145,7 +175,7 @@ class Zip(Files):
     def _chunks(self, info: zipfile.ZipInfo) -> Iterator[bytes]:
         size = 0
         with self._reading(f"{self.label}: {info.filename}"), self._archive.open(info) as stream:
-            while chunk := stream.read(CHUNK_BYTES):  # the last of which compares the CRC-32
+            while chunk := stream.read(CHUNK_BYTES):  # the last one compares the CRC-32
                 size += len(chunk)
                 yield chunk
             if size != info.file_size:
@@ -172,10 +202,11 @@ class Zip(Files):
 
 def open_files(path: Path) -> Files:
     """The files of a folder, or of a zip as it was downloaded."""
-    return Files(path) if path.is_dir() else _open_zip(path)
+    return Files(path) if path.is_dir() else open_zip(path)
 
 
-def _open_zip(path: Path) -> Zip:
+def open_zip(path: Path) -> Zip:
+    """The files of a zip on the disk."""
     with reading(path):
         state = path.stat()
     digest = hashlib.sha256(f"{path.resolve()} {state.st_size} {state.st_mtime_ns}".encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""A graph in memory: the adjacency that engines walk on, and what is known of its nodes."""
+"""Graphs in memory: the Graph, edges to adjacency, features, splits, synthetic graphs, checks of user input."""
 
 from nodewise.graph.graph import Graph
 

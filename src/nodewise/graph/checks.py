@@ -1,4 +1,4 @@
-"""What the user gives, turned into arrays that the rest can trust, or into one error that names what is wrong."""
+"""Checks of user input: each returns arrays that the rest can trust, or raises an error that says what is wrong."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNKNOWN = -1  # the label of a node whose label is not known
 
 
 def checked_nodes(nodes: Any, num_nodes: int, what: str) -> IntArray:
-    """Node ids as int64, or an error that names the first that cannot be one. A boolean mask is taken as a mask."""
+    """Node ids as int64, or an error that names the first that is wrong. A boolean mask is taken as a mask."""
     array = _as_array(what, nodes)
     if array.dtype == bool:
         if array.shape != (num_nodes,):
@@ -49,6 +49,11 @@ def check_number(
         raise InputError(f"{name}={value!r}: expected {expected}")
 
 
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise InputError(f"{name}={value!r}: expected one of {', '.join(map(repr, choices))}")
+
+
 def checked_seed(seed: int) -> int:
     if not isinstance(seed, int | np.integer) or not 0 <= seed < SEEDS:
         raise InputError(f"seed={seed!r}: expected a whole number from 0 to 2^63 - 1")
@@ -56,20 +61,15 @@ def checked_seed(seed: int) -> int:
 
 
 def checked_features(features: Any, num_nodes: int) -> Features | None:
-    """Features as float32 (float16, int8) rows, dense or CSR; every value finite, one row a node."""
+    """Features as float32 (float16, int8) rows, dense or CSR; every value finite, one row per node."""
     if features is None:
         return None
-    if isinstance(features, Quantized):
-        if features.shape[0] != num_nodes:
-            raise InputError(f"features: {features.shape[0]:,} rows for {num_nodes:,} nodes; expected one row a node")
-        return features
     if sp.issparse(features):
         features = sp.csr_matrix(features, dtype=np.float32)
         if not features.has_canonical_format:
             features = features.copy()  # the caller's matrix stays as it is
             features.sum_duplicates()
-        values = features.data
-    else:
+    elif not isinstance(features, Quantized):
         if not isinstance(features, np.ndarray):
             features = _as_array("features", features)
         if features.ndim != 2:
@@ -80,25 +80,25 @@ def checked_features(features: Any, num_nodes: int) -> Features | None:
             features = features.astype(np.float32)
         if not features.flags.c_contiguous:
             features = np.ascontiguousarray(features)
-        values = features
     if features.shape[0] != num_nodes:
-        raise InputError(f"features: {features.shape[0]:,} rows for {num_nodes:,} nodes; expected one row a node")
-    _check_finite(values, features)
+        raise InputError(f"features: {features.shape[0]:,} rows for {num_nodes:,} nodes; expected one row per node")
+    if not isinstance(features, Quantized):
+        _check_finite(features)
     return features
 
 
 def checked_labels(labels: Any, num_nodes: int) -> AnyArray | None:
-    """Labels as int64 with -1 for unknown, or a 0/1 matrix (int8) with several labels a node."""
+    """Labels as int64 with -1 for unknown, or a 0/1 matrix (int8) with several labels per node."""
     if labels is None:
         return None
     array = _whole_labels(_as_array("labels", labels))
     if array.ndim not in (1, 2) or array.dtype.kind not in "iub":
         raise InputError(
             f"labels: an array of shape {array.shape} and type {array.dtype}; expected whole numbers, -1 for unknown, "
-            f"or a 0/1 matrix with a column a label"
+            f"or a 0/1 matrix with one column per label"
         )
     if array.shape[0] != num_nodes:
-        raise InputError(f"labels: {array.shape[0]:,} for {num_nodes:,} nodes; expected one a node, -1 for unknown")
+        raise InputError(f"labels: {array.shape[0]:,} for {num_nodes:,} nodes; expected one per node, -1 for unknown")
     low, high = (0, 1) if array.ndim == 2 else (UNKNOWN, np.iinfo(np.int64).max)
     wrong = np.argwhere((array < low) | (array > high))
     if wrong.size:
@@ -191,7 +191,7 @@ def check_names(
     node_names: Sequence[str] | None, label_names: Sequence[str] | None, labels: AnyArray | None, num_nodes: int
 ) -> None:
     if node_names is not None and len(node_names) != num_nodes:
-        raise InputError(f"node_names: {len(node_names):,} names for {num_nodes:,} nodes; expected one a node")
+        raise InputError(f"node_names: {len(node_names):,} names for {num_nodes:,} nodes; expected one per node")
     if label_names is None:
         return
     needed = 0 if labels is None else labels.shape[1] if labels.ndim == 2 else int(labels.max(initial=-1)) + 1
@@ -202,8 +202,9 @@ def check_names(
         raise InputError(f"label_names: {wrong[0]!r} is not a string; expected a name for each label")
 
 
-def _check_finite(values: AnyArray, features: Features) -> None:
+def _check_finite(features: Features) -> None:
     """In slices, so that a file larger than memory can be checked."""
+    values = features.data if sp.issparse(features) else features
     step = max(1, (1 << 24) // max(1, values.shape[1] if values.ndim == 2 else 1))
     for first in range(0, values.shape[0], step):
         finite = np.isfinite(values[first : first + step])

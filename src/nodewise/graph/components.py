@@ -1,4 +1,4 @@
-"""Connected components in one pass over the adjacency, in the memory of one number a node."""
+"""Connected components in one pass over the adjacency, with one number per node in memory."""
 
 from __future__ import annotations
 

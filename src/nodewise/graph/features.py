@@ -1,4 +1,4 @@
-"""Feature matrices: what a byte a value can hold, and the norms of rows."""
+"""Feature matrices: Quantized (one byte per value), and the norms of rows."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Quantized:
 def column_steps(low: AnyArray, high: AnyArray) -> tuple[FloatArray, FloatArray]:
     """The scale and offset by which int8 codes span ``low`` to ``high`` of each column.
 
-    Where zero lies between them it gets a code of its own, so that what is absent stays exactly absent.
+    Where zero lies between them it gets its own code, so that zeros stay exactly 0.
     """
     low, high = np.asarray(low, np.float64), np.asarray(high, np.float64)
     span = high - low
@@ -92,7 +92,7 @@ def check_norm(norm: str, name: str = "norm") -> None:
 
 
 def row_scales(features: Features, norm: str) -> FloatArray | None:
-    """What brings each row to an L1 or L2 norm of 1, and a row of zeros to itself; None where norm is "none"."""
+    """The factor that scales each row to an L1 or L2 norm of 1 (1 for a row of zeros); None where norm is "none"."""
     check_norm(norm)
     if norm == "none":
         return None
@@ -111,7 +111,7 @@ def row_scales(features: Features, norm: str) -> FloatArray | None:
 
 
 def dense_rows(features: Features, nodes: AnyArray, norm: str) -> FloatArray:
-    """The features of ``nodes``, as float32, each row brought to ``norm``."""
+    """The features of ``nodes``, as float32, each row scaled to ``norm``."""
     rows = features[nodes]
     return normalize(np.asarray(rows.toarray() if sp.issparse(rows) else rows, np.float32), norm)
 

@@ -1,4 +1,4 @@
-"""Graph: the adjacency that every engine walks on, and what is known of its nodes."""
+"""Graph: the adjacency, features, labels and names of a graph, made from edges, SciPy, networkx or PyG."""
 
 from __future__ import annotations
 
@@ -12,18 +12,7 @@ import scipy.sparse as sp
 
 from nodewise._util.errors import InputError
 from nodewise._util.types import AnyArray, DoubleArray, Features, IntArray
-from nodewise.graph import adjacency
-from nodewise.graph.checks import (
-    check_ids,
-    check_names,
-    checked_edge_weight,
-    checked_edges,
-    checked_features,
-    checked_labels,
-    checked_nodes,
-    implied_num_nodes,
-    present_labels,
-)
+from nodewise.graph import adjacency, checks
 from nodewise.graph.features import Quantized, dense_rows
 
 if TYPE_CHECKING:
@@ -81,29 +70,26 @@ class Graph:
         name: str = "graph",
         threads: int | None = None,
     ) -> Graph:
-        """A graph from a ``(2, E)`` integer array; direction is ignored, loops and repeats are welcome.
+        """A graph from a ``(2, E)`` integer array; direction is ignored, loops and repeats are allowed.
 
         >>> import numpy as np
         >>> Graph.from_edges(np.array([[0, 0], [1, 1]])).num_edges
         1
         """
-        edges = checked_edges(edge_index)
+        edges = checks.checked_edges(edge_index)
         if num_nodes is not None and not isinstance(num_nodes, int | np.integer):
             raise InputError(f"num_nodes={num_nodes!r}: expected a whole number")
         if num_nodes is None:
-            num_nodes = implied_num_nodes(edges, features, labels, node_names)
-        check_ids(edges, num_nodes)
-        if edge_weight is None:
-            adj = adjacency.from_edges(edges[0], edges[1], num_nodes, threads)
-        else:
-            weights = checked_edge_weight(edge_weight, edges.shape[1])
-            adj = adjacency.from_weighted_edges(edges[0], edges[1], weights, num_nodes)
+            num_nodes = checks.implied_num_nodes(edges, features, labels, node_names)
+        checks.check_ids(edges, num_nodes)
+        weights = None if edge_weight is None else checks.checked_edge_weight(edge_weight, edges.shape[1])
+        adj = adjacency.from_edges(edges[0], edges[1], num_nodes, threads, weights)
         return cls(
             adj.indptr,
             adj.indices,
             adj.weights,
-            features=checked_features(features, num_nodes),
-            labels=checked_labels(labels, num_nodes),
+            features=checks.checked_features(features, num_nodes),
+            labels=checks.checked_labels(labels, num_nodes),
             node_names=node_names,
             label_names=label_names,
             splits=splits or {},
@@ -183,9 +169,9 @@ class Graph:
         Graph(nodes=3, edges=2, labels)
         """
         if "features" in changes:
-            changes["features"] = checked_features(changes["features"], self.num_nodes)
+            changes["features"] = checks.checked_features(changes["features"], self.num_nodes)
         if "labels" in changes:
-            changes["labels"] = checked_labels(changes["labels"], self.num_nodes)
+            changes["labels"] = checks.checked_labels(changes["labels"], self.num_nodes)
         changed = dataclasses.replace(self, **changes)._checked()
         if not changes.keys() & {"indptr", "indices", "edge_weight"}:  # what is known of the adjacency stays true
             changed._cache(**{name: self.__dict__[name] for name in ADJACENCY_FACTS if name in self.__dict__})
@@ -196,13 +182,13 @@ class Graph:
         return self
 
     def _cache(self, **facts: Any) -> None:
-        """Keep what is known of the adjacency already, so that it is not computed on first use."""
+        """Keep facts about the adjacency that are known already, so that they are not computed on first use."""
         self.__dict__.update(facts)
 
     def _checked(self) -> Graph:
         """This graph, if its names and splits fit its nodes and labels."""
-        check_names(self.node_names, self.label_names, self.labels, self.num_nodes)
-        splits = {p: checked_nodes(nodes, self.num_nodes, f"splits[{p!r}]") for p, nodes in self.splits.items()}
+        checks.check_names(self.node_names, self.label_names, self.labels, self.num_nodes)
+        splits = {p: checks.checked_nodes(nodes, self.num_nodes, f"splits[{p!r}]") for p, nodes in self.splits.items()}
         return dataclasses.replace(self, splits=splits)
 
     def subgraph(self, nodes: AnyArray) -> Graph:
@@ -211,7 +197,7 @@ class Graph:
         >>> Graph.from_edges([[0, 1, 2], [1, 2, 3]]).subgraph([3, 2])
         Graph(nodes=2, edges=1)
         """
-        nodes = checked_nodes(nodes, self.num_nodes, "nodes")
+        nodes = checks.checked_nodes(nodes, self.num_nodes, "nodes")
         if np.unique(nodes).size != nodes.size:
             raise InputError("nodes: a subgraph takes each node once")
         adj = adjacency.induced(self.indptr, self.indices, self.edge_weight, nodes)
@@ -241,7 +227,7 @@ class Graph:
 
     @property
     def num_edges(self) -> int:
-        """Undirected edges, loops apart."""
+        """Undirected edges, without loops."""
         return (self.num_entries - self.num_nodes) // 2
 
     @cached_property
@@ -304,7 +290,7 @@ class Graph:
         """The labels that occur, in order; columns, where nodes have several labels."""
         if self.labels is None:
             return np.zeros(0, np.int64)
-        return np.arange(self.labels.shape[1]) if self.multilabel else present_labels(self.labels)
+        return np.arange(self.labels.shape[1]) if self.multilabel else checks.present_labels(self.labels)
 
     @property
     def multilabel(self) -> bool:
@@ -335,12 +321,12 @@ class Graph:
         except ImportError as error:
             raise InputError(f"to_pyg needs PyTorch Geometric ({error}); pip install 'nodewise[baselines]'") from error
         sources = np.repeat(np.arange(self.num_nodes), np.diff(self.indptr))
-        apart = sources != self.indices
+        kept = sources != self.indices
         if self.edge_weight is not None:
-            apart |= self.edge_weight != 1  # a loop that is not the one that every node gets
+            kept |= self.edge_weight != 1  # a loop that is not the one that every node gets
         arrays: dict[str, AnyArray | None] = {
-            "edge_index": np.stack([sources[apart], self.indices[apart].astype(np.int64)]),
-            "edge_weight": None if self.edge_weight is None else self.edge_weight[apart],
+            "edge_index": np.stack([sources[kept], self.indices[kept].astype(np.int64)]),
+            "edge_weight": None if self.edge_weight is None else self.edge_weight[kept],
             "x": None if self.features is None else dense_rows(self.features, np.arange(self.num_nodes), "none"),
             "y": self.labels,
         }

@@ -1,4 +1,4 @@
-"""Which nodes train, validate and test: drawn as in the paper, or given."""
+"""Splits into training, validation and test nodes: drawn at random, official, or given."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def random_splits(
 def held_out_splits(labels: AnyArray, count: int, seed: int = 0) -> list[Split]:
     """``count`` splits of all nodes with a known label: of each class about a fifth to validate, a fifth to test.
 
-    At most :data:`MOST_HELD_OUT` each. A class of one node trains, one of two trains and tests, and so on in turn, so
-    that classes of any size work; where all are so small that no part is left to validate or test, that part is empty.
+    At most :data:`MOST_HELD_OUT` each. A class of one node is for training, the second node of a class is for testing,
+    and so on in turn, so that classes of any size work; if all classes are tiny, the validation or test part is empty.
     Where a node has several labels, nodes are drawn whatever their labels.
 
     >>> import numpy as np
@@ -136,7 +136,7 @@ def tables_of_splits(splits: Sequence[Split]) -> dict[str, IntArray]:
 
 
 def digest_of_splits(splits: Sequence[Split]) -> str:
-    """What tells these splits from all others."""
+    """A SHA-256 that identifies these splits."""
     digest = hashlib.sha256()
     for part, table in tables_of_splits(splits).items():
         digest.update(f"{part} {table.shape}".encode() + table.tobytes())
@@ -164,7 +164,7 @@ def checked_split(where: str, parts: Mapping[str, AnyArray], num_nodes: int) -> 
             other = PARTS[owner[taken[0]]]
             raise InputError(f"{where}: node {taken[0]:,} is in {other} and in {part}; keep each node in one part")
         owner[nodes] = i
-        if np.unique(nodes).size != nodes.size:
-            ids, times = np.unique(nodes, return_counts=True)
+        ids, times = np.unique(nodes, return_counts=True)
+        if ids.size != nodes.size:
             raise InputError(f"{where}, {part}: node {ids[times > 1][0]:,} is there twice; list each node once")
     return split

@@ -1,4 +1,4 @@
-"""Graphs made to order: a degree-corrected block model with class-dependent features, in linear time."""
+"""Synthetic graphs: a degree-corrected block model with class-dependent features, in linear time."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _stubs(labels: IntArray, classes: int, exponent: float, rng: np.random.Gener
     """Each node as often as its share of the edges says, class by class, and where each class begins."""
     num_nodes = labels.size
     share = (1 - rng.random(num_nodes)) ** (-1 / (exponent - 1))
-    share = np.minimum(share, math.sqrt(num_nodes))  # a hub beyond this meets its neighbours again and again
+    share = np.minimum(share, math.sqrt(num_nodes))  # a larger hub would draw the same neighbours again and again
     expected = share * (STUBS_PER_NODE / share.mean())
     counts = np.maximum(1, (expected + rng.random(num_nodes)).astype(np.int64))
     order = np.argsort(labels, kind="stable")

@@ -1,4 +1,4 @@
-"""Edge lists and tables -> a store, or a Graph."""
+"""Import files of any size into a store, or into a Graph, within a memory budget."""
 
 from __future__ import annotations
 

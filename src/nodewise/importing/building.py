@@ -1,7 +1,7 @@
-"""A graph that is still in its files -> a store, stage by stage, within a budget of memory.
+"""Build a store from a RawGraph, stage by stage, within a memory budget.
 
-Features come first, so that what is wrong with them is found before hours of sorting; then edges to sorted runs, runs
-to rows, and what is small. Each stage begins where the journal says that the last attempt ended.
+Features come first, so that errors in them are found before hours of sorting; then edges are sorted into runs and runs
+merged into rows; small arrays come last. Each stage starts where, according to the journal, the last attempt stopped.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import numpy as np
 from nodewise._util.atomic import AnyPath
 from nodewise._util.errors import InputError
 from nodewise._util.progress import Progress, silent
-from nodewise.formats.raw import FeatureStream, RawGraph
+from nodewise.formats.raw_graph import FeatureStream, RawGraph
 from nodewise.graph.adjacency import MAX_NODES
-from nodewise.graph.checks import UNKNOWN, check_names, checked_nodes, present_labels
+from nodewise.graph.checks import UNKNOWN, check_names, checked_nodes
 from nodewise.importing.edge_stage import merge_runs, sort_into_runs
 from nodewise.importing.feature_stage import check_dtype, dense_or_sparse, write_dense, write_sparse
 from nodewise.importing.name_table import NameTable
-from nodewise.importing.work import Work, job_of, working
-from nodewise.store.manifest import INDICES, INDPTR, LABELS, NAMES, SPARSE, WEIGHTS, Manifest
-from nodewise.store.writing import listed_labels, write_manifest, write_names
+from nodewise.importing.work_folder import Work, job_of, working
+from nodewise.store.manifest import LABELS, NAMES
+from nodewise.store.writing import describe, write_manifest, write_names
 
 
 def import_raw(
@@ -40,7 +40,7 @@ def import_raw(
 ) -> None:
     """Write the graph that ``raw`` reads as a store at ``output``, using up to ``memory`` bytes.
 
-    ``files`` are those that ``raw`` reads: an import is gone on with (``resume``) only where they have not changed.
+    ``files`` are those that ``raw`` reads: an import continues (``resume``) only if they have not changed.
     """
     check_dtype(feature_dtype)
     job = job_of(files, feature_dtype=feature_dtype, provenance=provenance, name=raw.name)
@@ -59,7 +59,7 @@ def build(
     progress: Progress,
     names: NameTable | None = None,
 ) -> None:
-    """Fill ``work.store`` from ``raw``, whose ids ``names`` numbers where they are names."""
+    """Fill ``work.store`` from ``raw``; ``names`` is the table that numbers its ids, where they are names."""
     if not work.resumed:
         work.check_disk(_known_bytes(raw, feature_dtype))
     dense, sparse = dense_or_sparse(raw.features, feature_dtype)
@@ -77,11 +77,16 @@ def build(
         write_sparse(sparse, num_nodes, work)
     merge_runs(work, num_nodes, raw.edges.weighted, memory, progress)
     _write_rest(raw, num_nodes, names, work)
-    write_manifest(work.store, _manifest(raw, work, provenance))
+    width = 0
+    if raw.features is not None:
+        width = raw.features.width if isinstance(raw.features, FeatureStream) else raw.features.shape[1]
+    degrees = {part: work.done["merged"][f"{part}_degree"] for part in ("total", "least")}
+    known = {"name": raw.name, "degrees": degrees, "provenance": provenance or {}}
+    write_manifest(work.store, describe(work.files, width, raw.labels, raw.label_names, **known))
 
 
 def _num_nodes(raw: RawGraph, names: NameTable | None, rows: int, largest: int) -> int:
-    """How many nodes there are, now that all edges have been seen."""
+    """The number of nodes, now that all edges have been read."""
     labels = 0 if raw.labels is None else raw.labels.shape[0]
     if names is not None:
         nodes = len(names)
@@ -93,7 +98,7 @@ def _num_nodes(raw: RawGraph, names: NameTable | None, rows: int, largest: int) 
         )
     if nodes > MAX_NODES:
         raise InputError(f"{raw.edges.source}: {nodes:,} nodes; at most {MAX_NODES:,} fit into one graph")
-    for count, what in ((largest + 1, "ids of edges go up to that"), (rows, "features"), (labels, "labels")):
+    for count, what in ((largest + 1, "ids in the edges"), (rows, "features"), (labels, "labels")):
         if count > nodes:
             raise InputError(f"{raw.edges.source}: {nodes:,} nodes and {count:,} {what}; they are of different graphs")
     return nodes
@@ -109,48 +114,11 @@ def _write_rest(raw: RawGraph, num_nodes: int, names: NameTable | None, work: Wo
     for split, nodes in raw.splits.items():
         work.write_array(f"splits/{split}.npy", checked_nodes(nodes, num_nodes, f"splits[{split!r}]"))
     if names is not None and NAMES not in work.files:
-        (work.store / NAMES).unlink(missing_ok=True)
         work.add_files({NAMES: write_names(work.store / NAMES, cast(Sequence[str], names.file))})
 
 
-def _manifest(raw: RawGraph, work: Work, provenance: Mapping[str, Any] | None) -> Manifest:
-    files, labels, features = work.files, raw.labels, raw.features
-    nodes, entries = files[INDPTR].shape[0] - 1, files[INDICES].shape[0]
-    width = 0
-    if features is not None:
-        width = features.width if isinstance(features, FeatureStream) else features.shape[1]
-    classes = 0
-    if labels is not None:
-        classes = (
-            labels.shape[1] if labels.ndim == 2 else max(int(labels.max(initial=-1)) + 1, len(raw.label_names or ()))
-        )
-    return Manifest(
-        counts={
-            "nodes": nodes,
-            "entries": entries,
-            "edges": (entries - nodes) // 2,
-            "features": int(width),
-            "classes": int(classes),
-        },
-        flags={
-            "weighted": WEIGHTS in files,
-            "multilabel": labels is not None and labels.ndim == 2,
-            "sparse_features": SPARSE[0] in files,
-        },
-        files=files,
-        name=raw.name,
-        label_names=None if raw.label_names is None else tuple(raw.label_names),
-        degrees={part: work.done["merged"][f"{part}_degree"] for part in ("total", "least")},
-        present_labels=None if labels is None or labels.ndim == 2 else listed_labels(present_labels(labels)),
-        provenance=provenance or {},
-    )
-
-
-# ---------------------------------------------------------------------- disk
-
-
 def _known_bytes(raw: RawGraph, feature_dtype: str | None) -> int:
-    """What the import takes at its worst moment, as far as that can be known before it starts."""
+    """The peak use of disk, as far as it can be known before the import starts."""
     entry = 16 if raw.edges.weighted else 8  # a key in a run, and its weight
     edges = raw.edges.count or 0
     nodes = raw.num_nodes or 0
@@ -164,7 +132,7 @@ def _row_bytes(entries: int, nodes: int, weighted: bool) -> int:
 
 
 def _check_room_for_rows(raw: RawGraph, work: Work, num_nodes: int) -> None:
-    """Repeated edges are merged by now, and the number of nodes is known."""
+    """Check the disk again, now that the number of nodes and of distinct edges per run is known."""
     if "merged" not in work.done:
         keys = sum(path.stat().st_size // 8 for path in work.runs.glob("*.keys"))
         work.check_disk(_row_bytes(keys, num_nodes, raw.edges.weighted))

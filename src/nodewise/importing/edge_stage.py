@@ -1,32 +1,32 @@
-"""Edges -> sorted runs -> ``indptr.npy``, ``indices.npy`` and ``weights.npy``."""
+"""The stage of an import that writes the adjacency: edges to sorted runs, runs to ``indptr.npy`` and the rest."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from nodewise._util.budget import RESERVE, room_for, too_small
 from nodewise._util.errors import InputError, StoreError
-from nodewise._util.memory import resident_memory
+from nodewise._util.memory import RESERVE, resident_memory, room_for, too_small
 from nodewise._util.progress import Progress
 from nodewise._util.threads import thread_count
 from nodewise._util.types import AnyArray, DoubleArray
-from nodewise.formats.raw import EdgeStream
+from nodewise.formats.raw_graph import EdgeStream
 from nodewise.graph.adjacency import MAX_NODES
 from nodewise.graph.edge_keys import ROW, CsrRows, degree_sums, rows_of, sorted_edges
 from nodewise.importing.name_table import NameTable
 from nodewise.importing.sorting import RUN_BYTES, Merge, RunFile, least_room, write_run
-from nodewise.importing.work import Work
+from nodewise.importing.work_folder import Work
 from nodewise.store.manifest import INDICES, INDPTR, WEIGHTS
 from nodewise.store.streaming import WRITER_BYTES, ArrayWriter
 
 PART_EDGES = 1 << 19  # read at a time
-PART_BYTES = 96 << 20  # that reading takes
+PART_BYTES = 96 << 20  # memory for reading
 LEAST_RUN = 1 << 18  # edges; shorter runs would be too many
 
 
@@ -39,7 +39,14 @@ def sort_into_runs(edges: EdgeStream, work: Work, memory: int, names: NameTable 
     largest = int(work.done.get("largest", -1))
     if work.done.get("sorted"):
         return largest
-    _warm_up(edges.weighted)
+
+    def note(*written: Path, **done: Any) -> None:
+        written = written if names is None else (*written, *names.file.paths)
+        work.note(*written, runs=runs, largest=largest, names=0 if names is None else len(names), **done)
+
+    # Load or compile the kernels first, so that their memory is counted as in use.
+    ends = np.array([[0, 1], [1, 2]], np.uint32)
+    rows_of(sorted_edges(ends[0], ends[1], np.ones(2) if edges.weighted else None, 3, 1), 1)
     capacity = _run_size(edges, work, memory, names)
     threads = thread_count(None)
     for ends, weights in _collected(edges, capacity, sum(runs), progress):
@@ -47,19 +54,13 @@ def sort_into_runs(edges: EdgeStream, work: Work, memory: int, names: NameTable 
         write_run(run, ends, weights, threads)
         largest = max(largest, int(ends.max(initial=0)))
         runs = [*runs, ends.shape[1]]
-        work.note(*run.paths, *_name_paths(names), runs=runs, largest=largest, names=_count(names))
-    work.note(*_name_paths(names), sorted=True, runs=runs, largest=largest, names=_count(names))
+        note(*run.paths)
+    note(sorted=True)
     return largest
 
 
-def _warm_up(weighted: bool) -> None:
-    """Load or compile the kernels, so that what they take is there to be counted."""
-    ends = np.array([[0, 1], [1, 2]], np.uint32)
-    rows_of(sorted_edges(ends[0], ends[1], np.ones(2) if weighted else None, 3, 1), 1)
-
-
 def _run_size(edges: EdgeStream, work: Work, memory: int, names: NameTable | None) -> int:
-    """How many edges make a run. Gone on with in as much memory, runs stay as they are: sums depend on them."""
+    """The number of edges per run. It stays the same if an import continues with the same memory: sums depend on it."""
     begun = work.done.get("run_size")
     if begun is not None and begun["memory"] == memory:
         return int(begun["edges"])
@@ -70,19 +71,19 @@ def _run_size(edges: EdgeStream, work: Work, memory: int, names: NameTable | Non
 
 
 def names_room(weighted: bool, count: int | None, memory: int) -> int:
-    """The bytes that a table of names may take while ``count`` edges are sorted: half of what there is."""
+    """The bytes that a table of names may use while ``count`` edges are sorted: half of what is free."""
     half = (memory - resident_memory() - RESERVE - PART_BYTES) // 2
     _sorting_room(weighted, count, memory, max(1, half))
     return half
 
 
 def _sorting_room(weighted: bool, count: int | None, memory: int, names: int) -> int:
-    """The bytes that are left for sorting while ``names`` are for a table. Too few, now or for the merge: an error."""
+    """The bytes left for sorting beside ``names`` for a table; an error if they are too few, now or for the merge."""
     held, run = resident_memory() + RESERVE, RUN_BYTES[weighted]
     left = memory - held - PART_BYTES - names
-    # In r bytes there are runs of r / run edges, and the fewer runs there are, the less it takes to merge them.
+    # With r bytes, runs have r / run edges; and the fewer runs there are, the less memory it takes to merge them.
     least = max(LEAST_RUN * run, math.isqrt(least_room(1, weighted) * run * (count or 0)))
-    sorting = memory + (2 if names else 1) * (least - left)  # of more memory, names would get half
+    sorting = memory + (2 if names else 1) * (least - left)  # names would get half of any more memory
     merging = held + least_room(1, weighted) + (3 if weighted else 2) * WRITER_BYTES
     if max(sorting, merging) > memory:
         raise too_small("sorting edges", memory, max(sorting, merging))
@@ -92,7 +93,7 @@ def _sorting_room(weighted: bool, count: int | None, memory: int, names: int) ->
 def _collected(
     edges: EdgeStream, capacity: int, skip: int, progress: Progress
 ) -> Iterator[tuple[AnyArray, DoubleArray | None]]:
-    """The edges behind the first ``skip``, ``capacity`` at a time, in arrays that are used again."""
+    """The edges after the first ``skip``, ``capacity`` at a time, in arrays that are reused."""
     ends = np.empty((2, capacity), np.uint32)
     weights = np.empty(capacity, np.float64) if edges.weighted else None
     filled = read = 0
@@ -119,23 +120,15 @@ def _check_ids(edges: EdgeStream, ends: AnyArray) -> None:
             raise InputError(f"{edges.source}: node {node}; ids are whole numbers from 0 to {MAX_NODES - 1:,}")
 
 
-def _count(names: NameTable | None) -> int:
-    return 0 if names is None else len(names)
-
-
-def _name_paths(names: NameTable | None) -> Sequence[Path]:
-    return () if names is None else names.file.paths
-
-
 # ---------------------------------------------------------------------- runs to rows
 
 
 @dataclasses.dataclass
 class Merged:
-    """How far the merge has come: ``key`` is next, and of its row ``open`` entries are written."""
+    """The progress of the merge: ``key`` is next, and ``open`` entries of its row are written."""
 
     key: int = 0
-    keys: int = 0  # that were read
+    keys: int = 0  # read so far
     rows: int = 0  # numbers in indptr
     entries: int = 0
     open: int = 0
@@ -144,26 +137,23 @@ class Merged:
     least_degree: float = 0.0  # 0: not known yet
 
     def add(self, end: int, rows: CsrRows, keys: int) -> AnyArray:
-        """Count rows up to the key ``end``; returns where those that are complete end."""
+        """Add the rows up to the key ``end``; returns where each complete one ends."""
         complete = end // ROW - rows.first
         degrees = rows.degrees.copy()
         degrees[0] += self.open
         ends = self.entries - self.open + np.cumsum(degrees[:complete])
-        self._add_degrees(rows, complete)
+        known = (self.open_weight, self.total_degree, self.least_degree)
+        weights = np.zeros(0, np.float32) if rows.weights is None else rows.weights
+        self.open_weight, self.total_degree, self.least_degree = degree_sums(rows.degrees, weights, complete, *known)
         self.open = int(degrees[-1]) if complete < degrees.size else 0
         self.key, self.keys = end, self.keys + keys
         self.entries += rows.columns.size
         self.rows += complete
         return ends
 
-    def _add_degrees(self, rows: CsrRows, complete: int) -> None:
-        known = (self.open_weight, self.total_degree, self.least_degree)
-        weights = np.zeros(0, np.float32) if rows.weights is None else rows.weights
-        self.open_weight, self.total_degree, self.least_degree = degree_sums(rows.degrees, weights, complete, *known)
-
 
 def merge_runs(work: Work, num_nodes: int, weighted: bool, memory: int, progress: Progress) -> None:
-    """Write the adjacency. The sum of its degrees and the least of them go to the journal."""
+    """Write the adjacency. The sum and minimum of its degrees go to the journal."""
     if INDPTR in work.files:
         return
     runs = [RunFile(work.runs, number, weighted) for number in range(len(work.done["runs"]))]
@@ -173,7 +163,7 @@ def merge_runs(work: Work, num_nodes: int, weighted: bool, memory: int, progress
     try:
         room = room_for("merging edges", memory, merge.least, len(files) * WRITER_BYTES)
     except InputError as error:
-        raise StoreError(f"{error}. With --resume, what is sorted is not sorted again") from error
+        raise StoreError(f"{error}. With --resume, the edges are not sorted again") from error
     kept = {INDPTR: at.rows, INDICES: at.entries, WEIGHTS: at.entries}
     with contextlib.ExitStack() as stack:
         writers = {
@@ -188,7 +178,7 @@ def merge_runs(work: Work, num_nodes: int, weighted: bool, memory: int, progress
             writers[INDICES].append(rows.columns)
             if rows.weights is not None:
                 writers[WEIGHTS].append(rows.weights)
-            del rows  # the next range needs its room
+            del rows  # frees memory for the next range
             work.note(*(work.store / name for name in writers), merged=dataclasses.asdict(at))
             progress("merging edges", at.keys, merge.num_keys)
         work.add_files({name: writer.finish() for name, writer in writers.items()})

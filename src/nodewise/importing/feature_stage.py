@@ -1,4 +1,4 @@
-"""Features -> ``features.npy``, in the type asked for, or the three parts of a sparse matrix."""
+"""The stage of an import that writes features: ``features.npy`` in the requested type, or a sparse matrix."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import scipy.sparse as sp
 
-from nodewise._util.budget import room_for
 from nodewise._util.errors import InputError
+from nodewise._util.memory import room_for
 from nodewise._util.progress import Progress
 from nodewise._util.types import AnyArray
-from nodewise.formats.raw import FeatureStream
+from nodewise.formats.raw_graph import FeatureStream
 from nodewise.graph.features import column_steps, encode
-from nodewise.importing.work import Work
+from nodewise.importing.work_folder import Work
 from nodewise.store.manifest import DENSE, SPARSE, STEPS
 from nodewise.store.streaming import WRITER_BYTES, ArrayWriter
 
 Conversion = Callable[[AnyArray, int], AnyArray]
 
 FEATURE_DTYPES = ("float32", "float16", "int8")
-PART_BYTES = 8 << 20  # of float32 rows at a time
+PART_BYTES = 8 << 20  # of float32 rows, at a time
 
 
 def check_dtype(feature_dtype: str | None) -> None:
@@ -31,7 +31,7 @@ def check_dtype(feature_dtype: str | None) -> None:
 def dense_or_sparse(
     features: FeatureStream | sp.csr_matrix | None, feature_dtype: str | None
 ) -> tuple[FeatureStream | None, sp.csr_matrix | None]:
-    """Features to be stored dense, or else sparse, which only float32 can be."""
+    """Features to be stored dense, and those to be stored sparse, which only float32 can be."""
     if features is None or isinstance(features, FeatureStream):
         return features, None
     if feature_dtype in (None, "float32"):
@@ -47,9 +47,9 @@ def dense_or_sparse(
 def write_dense(
     stream: FeatureStream, feature_dtype: str | None, num_nodes: int | None, work: Work, memory: int, progress: Progress
 ) -> int:
-    """Write the rows of ``stream``, and zeros for nodes that have none. Returns the number of rows.
+    """Write the rows of ``stream``, and zeros for nodes without a row. Returns the number of rows.
 
-    Where ``num_nodes`` is not known yet, the file waits for a second call that knows it.
+    If ``num_nodes`` is not known yet, a second call that knows it finishes the file.
     """
     if DENSE in work.files:
         return work.files[DENSE].shape[0]
@@ -92,7 +92,7 @@ def _part_rows(width: int) -> int:
 
 
 def _conversion(stream: FeatureStream, kind: str, num_nodes: int | None, work: Work, progress: Progress) -> Conversion:
-    """What turns rows, the first of which is about node ``first``, into ``kind``."""
+    """The function that converts rows, from node ``first`` on, to ``kind``."""
     if kind == "int8":
         scale, offset = _steps(stream, num_nodes, work, progress)
         return lambda rows, _: encode(rows, scale, offset)
@@ -108,14 +108,14 @@ def _halved(rows: AnyArray, first: int) -> AnyArray:
     if wrong.size:
         row, column = (int(i) for i in wrong[0])
         raise InputError(
-            f"features: node {first + row:,} has {rows[row, column]} in column {column:,}, and float16 ends at 65504; "
-            f"pass --feature-dtype float32 or int8 (Python: feature_dtype)"
+            f"features: node {first + row:,} has {rows[row, column]} in column {column:,}, and float16 goes up to "
+            f"65504; pass --feature-dtype float32 or int8 (Python: feature_dtype)"
         )
     return halves
 
 
 def _steps(stream: FeatureStream, num_nodes: int | None, work: Work, progress: Progress) -> AnyArray:
-    """Scale and offset of each column, from one pass over the rows."""
+    """Scale and offset of each column for int8, from one pass over the rows."""
     if STEPS not in work.files:
         low, high = np.full(stream.width, np.inf), np.full(stream.width, -np.inf)
         read = 0
@@ -125,9 +125,7 @@ def _steps(stream: FeatureStream, num_nodes: int | None, work: Work, progress: P
             progress("measuring features", read, num_nodes)
         if num_nodes is None or read < num_nodes:  # nodes without a row get zeros
             low, high = np.minimum(low, 0), np.maximum(high, 0)
-        with ArrayWriter(work.store / STEPS, np.float32, stream.width) as writer:
-            writer.append(np.stack(column_steps(low, high)))
-            work.add_files({STEPS: writer.finish()})
+        work.write_array(STEPS, np.stack(column_steps(low, high)).astype(np.float32, copy=False))
     steps: AnyArray = np.load(work.store / STEPS)
     return steps
 

@@ -1,7 +1,6 @@
-"""Kernels for names: 128-bit hashes of strings, and a table from hashes to numbers in order of first appearance.
+"""Kernels for node names: 128-bit hashes of strings, and a table from hashes to numbers in order of first appearance.
 
-The table holds no name: a hash stands for it. That two of a billion names share one by chance has a probability below
-10^-20.
+The table holds hashes instead of names. The probability that any two of a billion names share a hash is below 10^-20.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from nodewise._util.intrinsics import prefetch
 from nodewise._util.types import AnyArray
 
 EMPTY = np.uint32(0xFFFFFFFF)
-AHEAD = 12  # names whose slots are on their way from memory
+AHEAD = 12  # names whose slots are prefetched
 _C1, _C2 = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F)
 _M1, _M2 = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
 _FIVE, _ADD1, _ADD2 = np.uint64(5), np.uint64(0x52DCE729), np.uint64(0x38495AB5)
@@ -47,8 +46,8 @@ def hash_strings(offsets, data, first, last, out):
 def number(hashes, begin, slots, known, count, limit, numbers):
     """Number ``hashes`` from ``begin`` on: those in the table as there, others with ``count`` and on, and added.
 
-    ``slots`` holds numbers or EMPTY, ``known`` the hash of each number. Returns how far it came, and the new count; it
-    stops early once ``count`` reaches ``limit`` and a hash is not in the table.
+    ``slots`` holds numbers or EMPTY, ``known`` the hash of each number. Returns how many hashes are done, and the new
+    count; it stops early once ``count`` reaches ``limit`` and a hash is not in the table.
     """
     mask = np.uint64(slots.size - 1)
     for i in range(begin, hashes.shape[0]):
@@ -94,7 +93,7 @@ def copy_strings(offsets, data, chosen, places, out):
 
 @njit(cache=True, nogil=True)
 def sketch(hashes, registers):
-    """Note hashes in a HyperLogLog sketch: for each register the longest row of zeros seen there, plus one."""
+    """Add hashes to a HyperLogLog sketch: each register keeps the longest run of zeros seen there, plus one."""
     mask = np.uint64(registers.size - 1)
     for i in range(hashes.shape[0]):
         zeros, rest = np.uint8(1), hashes[i, 1]
@@ -106,7 +105,7 @@ def sketch(hashes, registers):
 
 
 def sketched_count(registers: AnyArray) -> float:
-    """About how many distinct hashes a sketch has seen: with 2^14 registers, within 2% nearly always."""
+    """About how many distinct hashes a sketch has seen; with 2^14 registers, the error is nearly always below 2%."""
     size = registers.size
     estimate = 0.7213 / (1 + 1.079 / size) * size * size / float(np.sum(0.5 ** registers.astype(np.float64)))
     empty = int(np.count_nonzero(registers == 0))

@@ -1,7 +1,7 @@
-"""The ids in the files -> nodes 0 to n-1, a part at a time.
+"""From the ids in the files to nodes 0 to n-1, one part at a time.
 
-Ids are whole numbers that say the node outright, or names. Names are numbered in the order of the feature file where
-it has a node column, then of the label file, then of the edges, row by row.
+Ids are either whole numbers, which are the nodes themselves, or names. Names are numbered in the order of the feature
+file if it has a node column, then of the label file, then of the edges, row by row.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -21,49 +20,28 @@ from nodewise.graph.adjacency import MAX_NODES
 from nodewise.importing.name_table import NameTable
 
 WHOLE_IDS = f"node ids are whole numbers from 0 to at most {MAX_NODES - 1:,}. If these are names, pass --ids names"
-
-
 Read = Callable[[], Iterator[Column]]  # a column of ids, part by part, from the beginning
 
 
-class Numbering(Protocol):
-    """What turns columns of ids into nodes."""
+def nodes_of(names: NameTable | None, *ids: Column) -> IntArray:
+    """The nodes of columns of ids, ``(columns, rows)``: the ids themselves, or with ``names`` their numbers there.
 
-    names: NameTable | None  # where there is a table, ids must be read as text
-
-    def nodes(self, *ids: Column) -> IntArray:
-        """``(columns, rows)``; new names are numbered row by row."""
-
-
-class ByValue:
-    """The node of an id is the id itself."""
-
-    names: NameTable | None = None
-
-    def nodes(self, *ids: Column) -> IntArray:
+    New names are numbered row by row. With ``names``, ids must have been read as text.
+    """
+    if names is None:
         return np.stack([columns.as_whole(column, 0, WHOLE_IDS, high=MAX_NODES - 1) for column in ids])
-
-
-class ByName:
-    """Nodes are numbered as their names first appear."""
-
-    def __init__(self, names: NameTable) -> None:
-        self.names: NameTable | None = names
-        self._table = names
-
-    def nodes(self, *ids: Column) -> IntArray:
-        return self._table.number(*(columns.as_text(column) for column in ids))
+    return names.number(*(columns.as_text(column) for column in ids))
 
 
 @dataclasses.dataclass(frozen=True)
 class NodeRange:
-    """The nodes that there can be, and the file that says so."""
+    """The number of nodes, and the file that defines it."""
 
     count: int
     path: Path
 
     def check(self, nodes: IntArray, *ids: Column) -> None:
-        """Name the first row with a node beyond."""
+        """Raise an error that names the first row with a node outside the range."""
         outside = np.flatnonzero((nodes >= self.count).any(axis=0))
         if outside.size:
             row = int(outside[0])
@@ -74,26 +52,21 @@ class NodeRange:
             )
 
 
-@dataclasses.dataclass(frozen=True)
-class NodeColumn:
-    """What a pass over the node column of features finds: nodes up to ``count``, and whether row i is about node i."""
+def number_rows(path: Path, read: Read, names: NameTable | None, add_missing: bool) -> tuple[int, bool]:
+    """The number of nodes in the node column of features, and whether row i is about node i for all rows.
 
-    count: int
-    in_order: bool
-
-
-def number_rows(path: Path, read: Read, numbering: Numbering, add_missing: bool) -> NodeColumn:
-    """Number the nodes that rows are about: each once and, unless ``add_missing``, none left out."""
-    seen = np.zeros(1 << 13, np.uint8)  # a bit a node
+    Each node must occur once; none may be missing, unless ``add_missing``.
+    """
+    seen = np.zeros(1 << 13, np.uint8)  # one bit per node
     rows, largest, in_order = 0, -1, True
     for column in read():
-        nodes = numbering.nodes(column)[0]
+        nodes = nodes_of(names, column)[0]
         largest = max(largest, int(nodes.max(initial=-1)))
         if largest >> 3 >= seen.size:
             seen = np.concatenate((seen, np.zeros(max(seen.size, (largest >> 3) + 1 - seen.size), np.uint8)))
         again = _first_repeat(nodes, seen)
         if again is not None:
-            raise _repeated(column, again, int(nodes[again]), read, numbering)
+            raise _repeated(column, again, int(nodes[again]), read, names)
         np.bitwise_or.at(seen, nodes >> 3, _bits(nodes))
         in_order = in_order and bool(np.array_equal(nodes, np.arange(rows, rows + nodes.size)))
         rows += nodes.size
@@ -101,10 +74,10 @@ def number_rows(path: Path, read: Read, numbering: Numbering, add_missing: bool)
         byte = int(np.flatnonzero(seen != 0xFF)[0])
         missing = 8 * byte + int(np.flatnonzero(np.unpackbits(seen[byte : byte + 1], bitorder="little") == 0)[0])
         raise InputError(
-            f"{path}: node {missing} has no row, and ids go up to {largest}; expected one row a node. Pass "
+            f"{path}: node {missing} has no row, and ids go up to {largest}; expected one row per node. Pass "
             f"--add-missing-nodes for rows of zeros, or --ids names if the ids have gaps"
         )
-    return NodeColumn(largest + 1, in_order)
+    return largest + 1, in_order
 
 
 def _bits(nodes: IntArray) -> AnyArray:
@@ -120,11 +93,11 @@ def _first_repeat(nodes: IntArray, seen: AnyArray) -> int | None:
     return int(wrong[0]) if wrong.size else None
 
 
-def _repeated(column: Column, row: int, node: int, read: Read, numbering: Numbering) -> InputError:
-    """The error for a second row about one node; the first is looked for from the beginning."""
-    matches = ((part.first, np.flatnonzero(numbering.nodes(part)[0] == node)) for part in read())
+def _repeated(column: Column, row: int, node: int, read: Read, names: NameTable | None) -> InputError:
+    """The error for a second row about one node; the first is searched from the beginning of the file."""
+    matches = ((part.first, np.flatnonzero(nodes_of(names, part)[0] == node)) for part in read())
     first = next(begin + int(found[0]) for begin, found in matches if found.size)
     return InputError(
         f"{column.path}: rows {first + 1:,} and {column.first + row + 1:,} are both about node "
-        f"{column.values[row].as_py()!r}; expected one row a node. Remove one of them"
+        f"{column.values[row].as_py()!r}; expected one row per node. Remove one of them"
     )

@@ -1,10 +1,12 @@
-"""Files of edges, features and labels -> a store within a budget of memory, or a Graph."""
+"""import_store and import_graph: from files of edges, features and labels to a store, or to a Graph."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Literal
 
@@ -12,30 +14,29 @@ import numpy as np
 import scipy.sparse as sp
 
 from nodewise._util.atomic import AnyPath
-from nodewise._util.budget import TooLittleMemoryError, too_small
 from nodewise._util.errors import InputError, warn
-from nodewise._util.memory import memory_budget
+from nodewise._util.memory import TooLittleMemoryError, memory_budget, too_small
 from nodewise._util.progress import Progress, silent
-from nodewise._util.types import AnyArray, IntArray
+from nodewise._util.types import AnyArray
 from nodewise.formats import columns
 from nodewise.formats.columns import Column
 from nodewise.formats.edge_files import EdgeFile, open_edges
 from nodewise.formats.feature_files import FeatureFile, open_features
 from nodewise.formats.label_files import LabelFile, labels_of_nodes, read_labels
 from nodewise.formats.layouts import open_layout
-from nodewise.formats.raw import EdgeStream, FeatureStream, RawGraph
+from nodewise.formats.raw_graph import EdgeStream, FeatureStream, RawGraph
 from nodewise.graph import Graph
+from nodewise.importing.array_files import read_rows, write_rows
 from nodewise.importing.building import build, import_raw
 from nodewise.importing.edge_stage import names_room
 from nodewise.importing.feature_stage import check_dtype
-from nodewise.importing.ids import ByName, ByValue, NodeRange, Numbering, number_rows
-from nodewise.importing.name_table import NameSketch, NameTable, TooManyNamesError, table_bytes
-from nodewise.importing.row_file import RowFile, paired
-from nodewise.importing.work import Work, job_of, working
+from nodewise.importing.ids import NodeRange, nodes_of, number_rows
+from nodewise.importing.name_table import NameTable, TooManyNamesError, estimate_names, table_bytes
+from nodewise.importing.work_folder import Work, job_of, working
 from nodewise.store import Names, open_store
 
 Ids = Literal["auto", "integers", "names"]
-ROWS_AT_A_TIME = 1 << 12  # of features, where they are put in order
+ROWS_AT_A_TIME = 1 << 12  # of features, when they are put in order
 
 
 def import_graph(
@@ -48,7 +49,7 @@ def import_graph(
     add_missing_nodes: bool = False,
     name: str | None = None,
 ) -> Graph:
-    """A graph in memory from files, as :func:`import_store` reads them.
+    """Read a graph into memory from files; see :func:`import_store` for their formats.
 
     >>> from tempfile import mkdtemp
     >>> edges = Path(mkdtemp(), "edges.csv")
@@ -87,25 +88,25 @@ def import_store(
     resume: bool = False,
     progress: Progress | None = None,
 ) -> None:
-    """A store from files: CSV, TSV (also gzipped), Parquet (a file or a folder), ``.npy`` or ``.npz``.
+    """Write a store from files: CSV, TSV (also gzipped), Parquet (a file or a folder), ``.npy`` or ``.npz``.
 
     A folder or zip in OGB's layout, or a folder in GraphSAINT's, is a whole graph: give it as ``edges`` alone.
 
-    Files may be larger than memory: up to ``memory`` ("4GB") is used, by default a quarter of what is available. An
-    import that was interrupted goes on where it was with ``resume``.
+    Files may be larger than memory: up to ``memory`` ("4GB") is used, by default a quarter of what is available. With
+    ``resume``, an interrupted import continues where it stopped.
 
     ``ids``: "integers" are the nodes 0 to n-1 themselves, "names" are any text or numbers, kept as ``node_names``;
-    "auto" takes them as integers where every id in every file is a number.
+    "auto" means integers if every id in every file is a number, and names otherwise.
 
-    ``header`` says whether text files begin with the names of their columns. None finds out: a first line is a row
-    where one of its first two fields is a number, and column names otherwise.
+    ``header`` says whether text files begin with column names. With None, a first line is a row if one of its first two
+    fields is a number, and column names otherwise.
 
     Edges are undirected: the first two columns, or those called source/target, src/dst, from/to or u/v, and a weight in
     a column called weight or w, or in a third column of numbers. Features are rows with a column ``node``, ``id`` or
     ``name``, or rows in the order of integer ids; every node needs one, unless ``add_missing_nodes`` gives zeros to
-    those that have none. They are kept as float32 (float16 where a file is), or as ``feature_dtype`` says: float32,
-    float16 or int8, which takes one byte per value. Labels are (node, label) in any order, or an array; a label that is
-    empty, -1, nan or NA is unknown.
+    nodes without a row. They are stored as float32 (float16 if the file has that), or as ``feature_dtype`` says:
+    float32, float16 or int8, which takes one byte per value. Labels are (node, label) in any order, or an array; a
+    label that is empty, -1, nan or NA is unknown.
 
     >>> from tempfile import mkdtemp
     >>> folder = Path(mkdtemp())
@@ -122,7 +123,10 @@ def import_store(
     given = {key: Path(path) for key, path in paths.items() if path is not None}
     with open_layout(given["edges"]) as read:
         if read is not None:
-            _check_alone(given)
+            if len(given) > 1:
+                raise InputError(
+                    f"{edges}: a whole graph, with features and labels of its own; leave --features and --labels out"
+                )
             import_raw(
                 dataclasses.replace(read(), name=name or Path(output).name),
                 output,
@@ -140,22 +144,14 @@ def import_store(
     job = job_of(given.values(), name=name, roles=sorted(given), **options)
     with working(output, job, overwrite, resume) as work:
         if not work.finished:
-            files = _Files(given, header, add_missing_nodes, memory_budget(memory))
-            kind = work.done.get("ids", ids)
-            _Import(files, work, name, feature_dtype, progress or silent).run(kind)
+            with ExitStack() as stack:
+                how = (header, add_missing_nodes, memory_budget(memory), feature_dtype, name)
+                _Import(given, *how, work, stack, progress or silent).run(work.done.get("ids", ids))
         work.commit(overwrite)
 
 
-def _check_alone(given: dict[str, Path]) -> None:
-    """Refuse other files beside a folder or zip that is a whole graph."""
-    if len(given) > 1:
-        raise InputError(
-            f"{given['edges']}: a whole graph, with features and labels of its own; leave --features and --labels out"
-        )
-
-
 def _in_memory(graph: Graph) -> Graph:
-    """A graph that needs its files no more."""
+    """The same graph without its files."""
 
     def copied(array: AnyArray | None) -> AnyArray | None:
         return None if array is None else np.array(array)
@@ -173,163 +169,151 @@ def _in_memory(graph: Graph) -> Graph:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Files:
-    """The files that the user gave, and how to read them."""
+class _Import:
+    """An import of the files that the user gave; ``stack`` closes what is open for them."""
 
     paths: dict[str, Path]
     header: bool | None
     add_missing: bool
     memory: int
-
-    def edges(self) -> EdgeFile:
-        return open_edges(self.paths["edges"], self.header, self.memory)
-
-    def features(self) -> FeatureFile | None:
-        path = self.paths.get("features")
-        return None if path is None else open_features(path, self.header, self.memory)
-
-    def labels(self, ids_are_text: bool) -> LabelFile | None:
-        path = self.paths.get("labels")
-        return None if path is None else read_labels(path, self.header, ids_are_text, self.memory)
-
-    def ids(self, as_text: bool) -> Iterator[Column]:
-        """All ids in all files, part by part."""
-        features, labels = self.features(), self.labels(as_text)
-        if features is not None and features.nodes is not None:
-            yield from features.nodes(as_text)
-        if labels is not None and labels.nodes is not None:
-            yield labels.nodes
-        for part in self.edges().parts(as_text):
-            yield from (part.source, part.target)
-
-
-class _Import:
-    """From files to a store, once it is known what ids are."""
-
-    def __init__(self, files: _Files, work: Work, name: str, feature_dtype: str | None, progress: Progress) -> None:
-        self._files, self._work, self._name = files, work, name
-        self._feature_dtype, self._progress = feature_dtype, progress
+    feature_dtype: str | None
+    name: str
+    work: Work
+    stack: ExitStack
+    progress: Progress
 
     def run(self, ids: str) -> None:
         if ids == "names":
             self._by_name()
             return
         try:
-            self._build(ByValue())
+            self._build(None)
         except InputError:
-            # Numbers until one is none. As names, 007 is not 7: all is read again.
+            # An id that is not a number makes all ids names. As names, 007 is not 7: all is read again.
             if ids == "integers" or self._all_numbers():
                 raise
         else:
             return
-        self._work.begin()
-        self._work.note(ids="names")
+        self.work.begin()
+        self.work.note(ids="names")
         self._by_name()
+
+    def _edges(self) -> EdgeFile:
+        return open_edges(self.paths["edges"], self.header, self.memory, self.stack)
+
+    def _features(self) -> FeatureFile | None:
+        path = self.paths.get("features")
+        return None if path is None else open_features(path, self.header, self.memory, self.stack)
+
+    def _labels(self, ids_are_text: bool) -> LabelFile | None:
+        path = self.paths.get("labels")
+        return None if path is None else read_labels(path, self.header, ids_are_text, self.memory)
+
+    def _ids(self, as_text: bool) -> Iterator[Column]:
+        """All ids in all files, part by part."""
+        features, labels = self._features(), self._labels(as_text)
+        if features is not None and features.nodes is not None:
+            yield from features.nodes(as_text)
+        if labels is not None and labels.nodes is not None:
+            yield labels.nodes
+        for part in self._edges().parts(as_text):
+            yield from (part.source, part.target)
 
     def _all_numbers(self) -> bool:
         try:
-            return all(columns.looks_whole(column) for column in self._files.ids(as_text=False))
+            return all(columns.looks_whole(column) for column in self._ids(as_text=False))
         except TooLittleMemoryError:
             raise
-        except InputError:  # the first error is the one to tell
+        except InputError:  # the first error is the one to report
             return True
 
     def _by_name(self) -> None:
-        edges, memory = self._files.edges(), self._files.memory
-        room = names_room(edges.weighted, edges.count, memory)
-        names = NameTable(self._work.folder, room, keep=self._work.done.get("names", 0))
+        edges = self._edges()
+        room = names_room(edges.weighted, edges.count, self.memory)
+        names = NameTable(self.work.folder, room, keep=self.work.done.get("names", 0))
         try:
-            self._build(ByName(names))
+            self._build(names)
         except TooManyNamesError as error:
             names.release()
-            sketch = NameSketch()
-            for column in self._files.ids(as_text=True):
-                sketch.add(columns.as_text(column))
-            enough = memory - 2 * room + 2 * table_bytes(1.03 * sketch.count)
-            raise too_small(f"numbering about {sketch.count:,.0f} names of nodes", memory, enough) from error
+            count = estimate_names(columns.as_text(column) for column in self._ids(as_text=True))
+            enough = self.memory - 2 * room + 2 * table_bytes(1.03 * count)
+            raise too_small(f"numbering about {count:,.0f} names of nodes", self.memory, enough) from error
         finally:
             names.file.close()
 
-    def _build(self, numbering: Numbering) -> None:
+    def _build(self, names: NameTable | None) -> None:
         """Number nodes in the order of features, labels and edges, and write the store."""
-        files, edges = self._files, self._files.edges()
-        features, labels = files.features(), files.labels(numbering.names is not None)
-        stream, known = self._features(features, edges, numbering)
+        edges, features, labels = self._edges(), self._features(), self._labels(names is not None)
+        stream, known = (None, None) if features is None else self._feature_stream(features, edges, names)
         if known is None and labels is not None and labels.array is not None:
-            _check_rows_have_names(labels.path, edges, numbering)
+            _check_rows_have_names(labels.path, edges, names)
             known = NodeRange(labels.array.shape[0], labels.path)
-        if known is None and edges.num_nodes is not None and numbering.names is None:
+        if known is None and edges.num_nodes is not None and names is None:
             known = NodeRange(edges.num_nodes, edges.path)
-        strict = None if files.add_missing else known
+        strict = None if self.add_missing else known
         values = label_names = None
         if labels is not None:
-            values, label_names = _labels(labels, numbering, strict)
+            values, label_names = _labels_of_nodes(labels, names, strict)
         if strict is not None:
-            _check_counts(strict, labels, edges, numbering)
+            _check_counts(strict, labels, edges, names)
         raw = RawGraph(
             None if strict is None else strict.count,
-            _edge_stream(edges, numbering, strict),
+            _edge_stream(edges, names, strict),
             stream,
             values,
             label_names,
-            name=self._name,
+            name=self.name,
         )
-        provenance = {key: path.name for key, path in files.paths.items()}
-        build(raw, self._work, files.memory, self._feature_dtype, provenance, self._progress, numbering.names)
-        if known is None and numbering.names is None:
-            _warn_of_gaps(edges, self._work, 0 if labels is None or labels.nodes is None else len(labels.nodes))
+        provenance = {key: path.name for key, path in self.paths.items()}
+        build(raw, self.work, self.memory, self.feature_dtype, provenance, self.progress, names)
+        if known is None and names is None:
+            _warn_of_gaps(edges, self.work, 0 if labels is None or labels.nodes is None else len(labels.nodes))
 
-    def _features(
-        self, file: FeatureFile | None, edges: EdgeFile, numbering: Numbering
-    ) -> tuple[FeatureStream | sp.csr_matrix | None, NodeRange | None]:
-        """The features in node order, and the nodes that they know of."""
-        if file is None:
-            return None, None
+    def _feature_stream(
+        self, file: FeatureFile, edges: EdgeFile, names: NameTable | None
+    ) -> tuple[FeatureStream | sp.csr_matrix, NodeRange]:
+        """The features in node order, and the nodes that have them."""
         if file.nodes is None:
-            _check_rows_have_names(file.path, edges, numbering)
+            _check_rows_have_names(file.path, edges, names)
             stream = FeatureStream(file.rows, file.width, file.dtype) if file.matrix is None else file.matrix
             return stream, NodeRange(file.num_rows(), file.path)
-        read = file.nodes
-        as_text = numbering.names is not None
-        found = number_rows(file.path, lambda: read(as_text), numbering, self._files.add_missing)
+        read = functools.partial(file.nodes, names is not None)
+        count, in_order = number_rows(file.path, read, names, self.add_missing)
         rows = file.rows
-        if not found.in_order:
-            rows = self._in_node_order(file, found.count, (numbering.nodes(column)[0] for column in read(as_text)))
-        return FeatureStream(rows, file.width, file.dtype), NodeRange(found.count, file.path)
-
-    def _in_node_order(
-        self, file: FeatureFile, num_nodes: int, nodes: Iterator[IntArray]
-    ) -> Callable[[int], Iterator[AnyArray]]:
-        """The rows of a file whose rows are in another order, through a file of our own."""
-        ordered = RowFile(self._work.folder / "rows", file.width)
-        if not self._work.done.get("ordered"):
-            ordered.fill(num_nodes, paired(nodes, file.rows(ROWS_AT_A_TIME)))
-            self._work.note(ordered.path, ordered=True)
-        return ordered.parts
+        if not in_order:  # put them in order through a file of our own
+            ordered = self.work.folder / "rows"
+            if not self.work.done.get("ordered"):
+                nodes = (nodes_of(names, column)[0] for column in read())
+                write_rows(ordered, count, file.width, nodes, file.rows(ROWS_AT_A_TIME))
+                self.work.note(ordered, ordered=True)
+            rows = functools.partial(read_rows, ordered, file.width)
+        return FeatureStream(rows, file.width, file.dtype), NodeRange(count, file.path)
 
 
-def _check_rows_have_names(path: Path, edges: EdgeFile, numbering: Numbering) -> None:
+def _check_rows_have_names(path: Path, edges: EdgeFile, names: NameTable | None) -> None:
     """Rows without names cannot be matched to nodes that have them."""
-    if numbering.names is not None:
+    if names is not None:
         raise InputError(
             f"{path}: rows have no node names, and the ids in {edges.path} are names; use a table with a column "
             f"'node', or number the nodes from 0 on"
         )
 
 
-def _labels(file: LabelFile, numbering: Numbering, known: NodeRange | None) -> tuple[AnyArray, list[str] | None]:
+def _labels_of_nodes(
+    file: LabelFile, names: NameTable | None, known: NodeRange | None
+) -> tuple[AnyArray, list[str] | None]:
     if file.nodes is None:
         return labels_of_nodes(file, None)
-    nodes = numbering.nodes(file.nodes)
+    nodes = nodes_of(names, file.nodes)
     if known is not None:
         known.check(nodes, file.nodes)
     return labels_of_nodes(file, nodes[0])
 
 
-def _edge_stream(file: EdgeFile, numbering: Numbering, known: NodeRange | None) -> EdgeStream:
+def _edge_stream(file: EdgeFile, names: NameTable | None, known: NodeRange | None) -> EdgeStream:
     def parts(count: int) -> Iterator[tuple[AnyArray, AnyArray | None]]:
-        for part in file.parts(numbering.names is not None):
-            ends = numbering.nodes(part.source, part.target)
+        for part in file.parts(names is not None):
+            ends = nodes_of(names, part.source, part.target)
             if known is not None:
                 known.check(ends, part.source, part.target)
             for first in range(0, ends.shape[1], count):
@@ -339,18 +323,18 @@ def _edge_stream(file: EdgeFile, numbering: Numbering, known: NodeRange | None) 
     return EdgeStream(parts, file.count, file.weighted, file.share, str(file.path))
 
 
-def _check_counts(known: NodeRange, labels: LabelFile | None, edges: EdgeFile, numbering: Numbering) -> None:
+def _check_counts(known: NodeRange, labels: LabelFile | None, edges: EdgeFile, names: NameTable | None) -> None:
     """Arrays in node order, and a matrix of edges, must be about the same number of nodes."""
     counts = []
     if labels is not None and labels.array is not None:
         counts.append((labels.path, labels.array.shape[0], "labels"))
-    if edges.num_nodes is not None and numbering.names is None:
+    if edges.num_nodes is not None and names is None:
         counts.append((edges.path, edges.num_nodes, "rows of the matrix"))
     for path, count, what in counts:
         if count != known.count:
             raise InputError(
-                f"{path}: {count:,} {what} for {known.count:,} nodes; expected one a node. Check that the files are of "
-                f"the same graph"
+                f"{path}: {count:,} {what} for {known.count:,} nodes; expected one per node. Check that the files are "
+                f"of the same graph"
             )
 
 

@@ -1,10 +1,10 @@
-"""Names of nodes -> numbers, in order of first appearance. The table is in memory, the names themselves in files."""
+"""NameTable: numbers node names in order of first appearance. The table is in memory, the names themselves in files."""
 
 from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -15,20 +15,21 @@ from nodewise._util.errors import InputError
 from nodewise._util.threads import map_chunks, thread_count
 from nodewise._util.types import AnyArray, IntArray
 from nodewise.graph.adjacency import MAX_NODES
-from nodewise.importing import hashing, plain
+from nodewise.importing import hashing
+from nodewise.importing.array_files import read_at
 
 LEAST_SLOTS = 1 << 16
 NAMES_AT_A_TIME = 1 << 20  # when names are read back
-FULL = 0.6  # the share of slots in use at which there must be more
+FULL = 0.6  # share of slots in use at which the table grows
 
 
 class NameTable:
-    """Numbers for names. ``room`` bytes may be used; the first ``keep`` names in ``folder`` are there already."""
+    """Numbers for names, in up to ``room`` bytes; the first ``keep`` names are already in ``folder``."""
 
     def __init__(self, folder: Path, room: int, keep: int = 0) -> None:
         self._room = room
         self._most = _most_names(room)
-        self._known = np.empty((self._most, 2), np.uint64)  # takes memory as it fills
+        self._known = np.empty((self._most, 2), np.uint64)  # uses memory only as it fills
         self._slots = np.full(LEAST_SLOTS, hashing.EMPTY)
         self._count = 0
         self.file = NameFile(folder, keep)
@@ -44,27 +45,23 @@ class NameTable:
         return max(0, self._room - table_bytes(self._count))
 
     def release(self) -> None:
-        """Give the memory back; the names stay in their file."""
+        """Free the memory; the names stay in their file."""
         self._known, self._slots = self._known[:0].copy(), self._slots[:0].copy()
 
     def number(self, *columns: Any, known: bool = False) -> IntArray:
         """The numbers of names in columns of equal length (``large_string``), row by row: ``(columns, rows)``."""
         hashes = np.stack([_hashes(column) for column in columns], axis=1).reshape(-1, 2)
         numbers = np.empty(hashes.shape[0], np.int64)
-        before = self._count
-        self._number(hashes, numbers)
-        if not known and self._count > before:
-            _append_new(self.file, columns, numbers, before)
-        return numbers.reshape(-1, len(columns)).T
-
-    def _number(self, hashes: AnyArray, numbers: IntArray) -> None:
-        done = 0
+        before, done = self._count, 0
         while True:
             limit = min(int(FULL * self._slots.size), self._most)
             done, self._count = hashing.number(hashes, done, self._slots, self._known, self._count, limit, numbers)
             if done == hashes.shape[0]:
-                return
+                break
             self._grow()
+        if not known and self._count > before:
+            _append_new(self.file, columns, numbers, before)
+        return numbers.reshape(-1, len(columns)).T
 
     def _grow(self) -> None:
         if self._count == MAX_NODES:
@@ -72,17 +69,17 @@ class NameTable:
         if self._count == self._most:
             raise TooManyNamesError(self._count)
         size = 2 * self._slots.size
-        del self._slots  # all that it held is in the hashes
+        del self._slots  # its content follows from the hashes
         self._slots = np.full(size, hashing.EMPTY)
         hashing.fill_slots(self._known, self._count, self._slots)
 
 
 class TooManyNamesError(Exception):
-    """The table is full; what its caller makes of it is for the user."""
+    """The table is full; the caller turns this into a message."""
 
 
 def table_bytes(names: float) -> int:
-    """The memory that a table of so many names takes."""
+    """The memory that a table of this many names takes."""
     slots = LEAST_SLOTS
     while FULL * slots < names:
         slots *= 2
@@ -95,29 +92,23 @@ def _most_names(room: int) -> int:
     return min(MAX_NODES, max(min(int(FULL * size), (room - 4 * size) // 16) for size in sizes))
 
 
-class NameSketch:
-    """Counts distinct names, nearly, in a few kilobytes."""
-
-    def __init__(self) -> None:
-        self._registers = np.zeros(1 << 14, np.uint8)
-
-    def add(self, column: Any) -> None:
-        hashing.sketch(_hashes(column), self._registers)
-
-    @property
-    def count(self) -> float:
-        return hashing.sketched_count(self._registers)
+def estimate_names(columns: Iterable[Any]) -> float:
+    """About how many distinct names there are, in a few kilobytes of memory."""
+    registers = np.zeros(1 << 14, np.uint8)
+    for column in columns:
+        hashing.sketch(_hashes(column), registers)
+    return hashing.sketched_count(registers)
 
 
 class NameFile:
-    """Names in order of their numbers: their lengths in one file, their bytes in another. The first ``keep`` stay."""
+    """Names in order of their numbers: lengths in one file, bytes in another. The first ``keep`` names are kept."""
 
     def __init__(self, folder: Path, keep: int) -> None:
         mode = "r+b" if keep else "w+b"
         self.paths = (folder / "names.lengths", folder / "names.bytes")
-        self._lengths, self._bytes = (cast(BinaryIO, path.open(mode, buffering=0)) for path in self.paths)
+        self._lengths, self._bytes = (cast(BinaryIO, path.open(mode)) for path in self.paths)
         self._count = keep
-        self._passed = (0, 0)  # names, and the bytes that they take
+        self._passed = (0, 0)  # a number of names, and of the bytes that they take
         end = self._offset(keep)
         self._lengths.truncate(4 * keep)
         self._bytes.truncate(end)
@@ -126,19 +117,20 @@ class NameFile:
         return self._count
 
     def __getitem__(self, part: slice) -> Any:
-        """Names as a pyarrow array, in time that does not grow with their place where parts are taken in order."""
+        """Names as a pyarrow array; parts taken in order do not cost more towards the end of the file."""
         first, last, _ = part.indices(self._count)
         lengths = self._read_lengths(first, last)
         start = self._offset(first)
         offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
         self._passed = (last, start + int(offsets[-1]))
-        data = plain.read_at(self._bytes, start, int(offsets[-1]), np.uint8)
+        data = read_at(self._bytes, start, int(offsets[-1]), np.uint8)
         return pa.LargeStringArray.from_buffers(last - first, pa.py_buffer(offsets), pa.py_buffer(data))
 
     def append(self, lengths: AnyArray, data: AnyArray) -> None:
         for stream, array in ((self._lengths, lengths.astype(np.uint32)), (self._bytes, data)):
             stream.seek(0, os.SEEK_END)
-            plain.append(stream, array)
+            stream.write(array.data)
+            stream.flush()
         self._count += lengths.size
 
     def close(self) -> None:
@@ -154,11 +146,11 @@ class NameFile:
         return offset
 
     def _read_lengths(self, first: int, last: int) -> AnyArray:
-        return plain.read_at(self._lengths, 4 * first, last - first, np.uint32)
+        return read_at(self._lengths, 4 * first, last - first, np.uint32)
 
 
 def _strings(column: Any) -> tuple[IntArray, AnyArray]:
-    """The offsets and bytes of a ``large_string`` column in one piece, as they lie in memory."""
+    """The offsets and bytes of a ``large_string`` column, in one piece."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     _, offsets, data = array.buffers()
     if offsets is None or not len(array):
@@ -177,7 +169,7 @@ def _hashes(column: Any) -> AnyArray:
 
 
 def _append_new(file: NameFile, columns: Sequence[Any], numbers: IntArray, before: int) -> None:
-    """Write the names that got numbers from ``before`` on: each where a number first exceeds all earlier ones."""
+    """Write the names numbered from ``before`` on. Each is new where its number first exceeds all earlier ones."""
     places = np.flatnonzero(numbers >= before)
     highest = np.maximum.accumulate(numbers[places])
     places = places[highest > np.concatenate(([before - 1], highest[:-1]))]

@@ -1,8 +1,8 @@
-"""Edges that do not fit into memory -> rows in order: sorted runs in files, then all of them merged a range at a time.
+"""External sort of edges that do not fit into memory: sorted runs in files, merged one range of keys at a time.
 
 The first pass (:func:`write_run`) sorts as many edges as fit into memory and writes their keys to a file. The second
-(:class:`Merge`) takes the same range of keys from every run, as large as memory allows, and makes its rows. Runs are in
-order, so that a range of keys is one stretch of each file, found by looking at every ``STRIDE``-th key.
+(:class:`Merge`) reads the same range of keys from every run, as large as memory allows, and builds its rows. Runs are
+in order, so a range of keys is one stretch of each file, found with an index of every ``STRIDE``-th key.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from nodewise.graph.edge_keys import (
     settled,
     sorted_edges,
 )
-from nodewise.importing import plain
+from nodewise.importing.array_files import read_at, read_into
 
-STRIDE = 1 << 14  # keys between two that are looked at
-# Bytes at the worst moment, in the worst case: everything falls into one bucket.
-RUN_BYTES = {False: 8 + 16, True: 16 + 32 + 48}  # an edge: its ends and weight, its two keys, room to sort them
-MERGE_BYTES = {False: 8 + 8 + 4, True: 16 + 16 + 24 + 8}  # a key: as read, as dealt out, room to sort, its entry
-LOOP_BYTES = {False: 4 + 8 + 8, True: 8 + 8 + 16}  # a node: its loop, its degree, and where its row ends
+STRIDE = 1 << 14  # keys between two in the index
+# Peak memory without and with weights, in the worst case that everything falls into one bucket.
+RUN_BYTES = {False: 8 + 16, True: 16 + 32 + 48}  # per edge: its ends and weight, its two keys, room to sort them
+MERGE_BYTES = {False: 8 + 8 + 4, True: 16 + 16 + 24 + 8}  # per key: as read, as distributed, room to sort, its entry
+LOOP_BYTES = {False: 4 + 8 + 8, True: 8 + 8 + 16}  # per node: its loop, its degree, and where its row ends
 
 
 class RunFile:
@@ -50,39 +50,31 @@ class RunFile:
     def paths(self) -> tuple[Path, ...]:
         return (self.keys,) if self.weights is None else (self.keys, self.weights)
 
-    def write(self, pieces: Sequence[Piece]) -> None:
-        with self.keys.open("wb", buffering=0) as stream:
-            for piece in pieces:
-                plain.append(stream, piece.keys)
-        if self.weights is not None:
-            with self.weights.open("wb", buffering=0) as stream:
-                for piece in pieces:
-                    if piece.weights is not None:
-                        plain.append(stream, piece.weights)
-
     def samples(self) -> AnyArray:
         """Every ``STRIDE``-th key, the first one included."""
-        with self.keys.open("rb", buffering=0) as stream:
+        with self.keys.open("rb") as stream:
             places = range(0, len(self), STRIDE)
-            return np.array([plain.read_at(stream, 8 * place, 1, np.uint64)[0] for place in places], np.uint64)
+            return np.array([read_at(stream, 8 * place, 1, np.uint64)[0] for place in places], np.uint64)
 
     def read(self, first: int, keys: AnyArray, weights: DoubleArray | None) -> None:
         """Fill ``keys``, and ``weights``, from place ``first`` on."""
-        with self.keys.open("rb", buffering=0) as stream:
-            plain.read_into(stream, 8 * first, keys)
-        if self.weights is not None and weights is not None:
-            with self.weights.open("rb", buffering=0) as stream:
-                plain.read_into(stream, 8 * first, weights)
+        for path, array in zip(self.paths, (keys, weights), strict=False):
+            if array is not None:
+                with path.open("rb") as stream:
+                    read_into(stream, 8 * first, array)
 
 
 def write_run(run: RunFile, ends: AnyArray, weights: DoubleArray | None, threads: int) -> None:
     """Sort edges ``(2, k)`` and write them as ``run``."""
-    largest = int(ends.max(initial=0))
-    run.write(sorted_edges(ends[0], ends[1], weights, largest + 1, threads).pieces)
+    pieces = sorted_edges(ends[0], ends[1], weights, int(ends.max(initial=0)) + 1, threads).pieces
+    for path, part in zip(run.paths, ("keys", "weights"), strict=False):
+        with path.open("wb") as stream:
+            for piece in pieces:
+                stream.write(getattr(piece, part).data)
 
 
 def least_room(runs: int, weighted: bool) -> int:
-    """Bytes with which so many runs can be merged: three strides of each, in the half that is for keys."""
+    """Bytes needed to merge this many runs: three strides of each, in the half that is for keys."""
     return 2 * (3 * runs + 2) * STRIDE * MERGE_BYTES[weighted]
 
 
@@ -97,7 +89,7 @@ class Stretch(NamedTuple):
 
 
 class Merge:
-    """Rows in order from runs. ``least`` is the room in bytes without which there may be no way on."""
+    """Rows in order from runs; needs at least ``least`` bytes of memory."""
 
     def __init__(self, runs: Sequence[RunFile], num_nodes: int, weighted: bool, threads: int) -> None:
         self._runs, self._weighted, self._threads = runs, weighted, threads
@@ -111,7 +103,7 @@ class Merge:
     def ranges(self, start: int, room: int) -> Iterator[tuple[int, CsrRows, int]]:
         """``(end, rows, keys)`` for each range of keys from ``start`` on that takes at most ``room`` bytes.
 
-        The last row may be cut at ``end``, where the next range begins; ``keys`` is how many were read.
+        The last row may be cut at ``end``, where the next range begins; ``keys`` is the number of keys read.
         """
         places = [self._place(number, start) for number in range(len(self._runs))]
         while start < self._end:
@@ -119,7 +111,7 @@ class Merge:
             stretches = self._read(places, end)
             counts = [stretch.keys.size for stretch in stretches]
             joined = self._joined(start, end, stretches)
-            del stretches  # copied by now
+            del stretches  # copied
             rows = rows_of(joined, self._threads)
             del joined
             yield end, rows, sum(counts)
@@ -136,9 +128,9 @@ class Merge:
         return first + int(np.searchsorted(keys, np.uint64(key)))
 
     def _range_end(self, start: int, passed: int, room: int) -> int:
-        """The farthest key before which at most ``room`` is needed.
+        """The largest key up to which ``room`` bytes are enough.
 
-        Below the ``j``-th of all samples there are at most ``j`` strides of keys, ``passed`` of which are done with.
+        Below the ``j``-th of all samples there are at most ``j`` strides of keys, ``passed`` keys of which are done.
         """
         affordable = (passed + 3 * room // 4 // MERGE_BYTES[self._weighted]) // STRIDE
         end = int(self._all[affordable]) if affordable < self._all.size else self._end
@@ -146,9 +138,9 @@ class Merge:
         return min(end, loops * ROW, self._end)
 
     def _read(self, places: Sequence[int], end: int) -> list[Stretch]:
-        """What each run holds from its place up to the key ``end``.
+        """The keys of each run from its place up to the key ``end``.
 
-        All runs are read into one array: freed, it goes back to the system, which small ones do not.
+        All runs are read into one array: when freed, it goes back to the system, unlike many small ones.
         """
         samples = [int(np.searchsorted(keys, np.uint64(end))) for keys in self._samples]  # below end
         lasts = [min(count * STRIDE, size) for count, size in zip(samples, self._sizes, strict=True)]
@@ -165,7 +157,7 @@ class Merge:
         return map_chunks(stretch, range(len(self._runs)), self._threads)
 
     def _joined(self, start: int, end: int, stretches: Sequence[Stretch]) -> Sorted:
-        """All keys of a range in pieces that are cut at rows; equal keys are added up in the order of the runs."""
+        """All keys of a range, in pieces cut at rows; weights of equal keys are added in the order of the runs."""
         total = sum(stretch.keys.size for stretch in stretches)
         cuts = self._cuts(start, end, total)
         inner = np.array(cuts[1:-1], np.uint64)
@@ -187,7 +179,7 @@ class Merge:
         return Sorted(map_chunks(piece, range(len(cuts) - 1), self._threads), keys)
 
     def _cuts(self, start: int, end: int, num_keys: int) -> list[int]:
-        """Rows between ``start`` and ``end`` that leave about a bucket of keys between them."""
+        """Rows between ``start`` and ``end`` with about one bucket of keys between them."""
         inside = self._all[slice(*np.searchsorted(self._all, np.array([start, end - 1], np.uint64)))]
         step = max(1, int(inside.size * KEYS_PER_BUCKET // max(1, num_keys)))
         rows = {int(key) // ROW * ROW for key in inside[::step]}

@@ -1,1 +1,1 @@
-"""From representations to labels: the networks, their training, the estimator and its saved form."""
+"""Learning: the NIGCN estimator, the search behind "auto", networks and their training, calibration, saved models."""

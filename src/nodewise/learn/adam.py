@@ -1,4 +1,4 @@
-"""Adam with L2 weight decay: torch's own loads its compiler first, which takes longer than training a small head.
+"""Adam with L2 weight decay. Torch's own loads a compiler first, which takes longer than training a small network.
 
 Kingma and Ba, "Adam: A Method for Stochastic Optimization", ICLR 2015, Algorithm 1.
 """

@@ -1,4 +1,4 @@
-"""Probabilities to trust: the scale of logits, how far probabilities are from the truth, and sets that hold the truth.
+"""Calibration: temperature scaling of logits, the expected calibration error, and conformal prediction sets.
 
 Guo et al., "On Calibration of Modern Neural Networks", ICML 2017 (temperature scaling, expected calibration error);
 Sadinle, Lei and Wasserman, "Least Ambiguous Set-Valued Classifiers with Bounded Error Levels", JASA 2019 (the sets).
@@ -16,7 +16,7 @@ from nodewise._util.types import AnyArray, BoolArray, FloatArray
 
 NEWTON_STEPS = 20
 LEAST_SCALE, MOST_SCALE = 1e-3, 1e3
-CLOSE = 1e-4  # a relative step that is not worth another
+CLOSE = 1e-4  # relative step below which the search ends
 LONGEST_STEP = 4.0  # factor by which a scale changes in one step
 BINS = 15  # of confidence, for the expected calibration error
 
@@ -24,7 +24,7 @@ BINS = 15  # of confidence, for the expected calibration error
 def log_loss(logits: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor | None = None) -> torch.Tensor:
     """Mean over rows of ``-log p``, of ``(..., rows, classes)``; over rows and labels of a 0/1 matrix.
 
-    ``weights``: what each row counts.
+    ``weights``: of the rows.
     """
     losses = losses_of(logits, labels)
     return losses.mean(-1) if weights is None else (losses * weights).sum(-1) / weights.sum()
@@ -43,12 +43,11 @@ def best_scale(
     weights: torch.Tensor | None = None,
     offset: torch.Tensor | float = 0.0,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The factor (one over the temperature) with which ``offset + factor * logits`` has the least log-loss, and that.
+    """The factor (one over the temperature) for which ``offset + factor * logits`` has the least log-loss; the loss.
 
-    The loss is convex in the factor, so that a few Newton steps find it. A few rows that are all right would want a
-    factor beyond all bounds, so each label is taken to be wrong with probability ``1 / (rows + 2)`` (Platt,
-    "Probabilistic Outputs for Support Vector Machines", 1999). ``logits``: ``(..., rows, classes)``; there are as many
-    answers as before the last two axes. float64.
+    The loss is convex in the factor, so a few Newton steps find it. If all rows are right, the best factor would be
+    infinite, so each label is taken to be wrong with probability ``1 / (rows + 2)`` (Platt, "Probabilistic Outputs for
+    Support Vector Machines", 1999). ``logits``: ``(..., rows, classes)``; one factor for each leading index. float64.
     """
     logits = logits.double()
     weights = None if weights is None else weights.double()

@@ -1,7 +1,7 @@
-"""What a fit will cost, and how much to do where a time budget bounds it.
+"""The expected cost of a fit, and how much to do within a time budget.
 
-Seconds are counts of work times nanoseconds per unit on an ordinary two-core machine, as those of the planner
-(diffusion/plan.py): the same budget gives the same model anywhere, and a clock has no say.
+Seconds are counts of work times nanoseconds per unit on an ordinary two-core machine, as in the planner
+(diffusion/plan.py). Nothing is timed, so that the same budget gives the same model anywhere.
 """
 
 from __future__ import annotations
@@ -18,25 +18,24 @@ from nodewise.learn.search import COLUMNS, DEEPEST, JUDGES, ROWS, ROWS_OF_NARROW
 from nodewise.learn.teach import ROUNDS, SURE
 from nodewise.learn.trainer import TAUGHT_ROWS
 
-EPSILON = 0.01  # of rows, where nothing is said about it
-UNLABELLED = 1000  # nodes at most that a ridge teaches from
+EPSILON = 0.01  # of rows, by default
+UNLABELLED = 1000  # at most this many nodes to teach from
 
 # Nanoseconds on one core.
-MULTIPLY = 0.03  # and add, in a large product
+MULTIPLY = 0.03  # one multiplication and addition in a large product
 WRITE = 1.0  # a number of a row
 MIX = 0.3  # a number of a hop bank, read for a curve
 SOLVE = 0.15  # per cube of a system's size, for its eigenvalues
-EPOCHS = 90  # that a network takes until its validation score stands still
+EPOCHS = 90  # until a network's validation score stops growing
 EPOCH_OVERHEAD = 1.5e6
-NETWORKS = 5  # of two layers, that are trained; linear ones cost little
 CANDIDATE_OVERHEAD = 6e6
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much a fit does: every so many of the curves, on so many columns; unlabelled nodes; the epsilon of rows.
+    """How much a fit does. ``curves``: the search tries every n-th curve, on ``columns`` columns of the features.
 
-    ``own``: whether networks that see each node's own features are trained too.
+    ``unlabelled``: nodes to teach from. ``epsilon``: of rows. ``own``: whether some networks see nodes' own features.
     """
 
     curves: int = 1
@@ -57,14 +56,14 @@ EFFORTS = (
 
 @dataclass(frozen=True)
 class Fit:
-    """What a fit is about: how many nodes, candidates of a search, and ``networks`` of two layers."""
+    """The size of a fit: nodes, candidates of the search, and ``networks`` of two layers (linear ones cost little)."""
 
     train: int
     val: int
     asked: int
     candidates: int
-    networks: int = NETWORKS
-    hidden: int = 32
+    networks: int
+    hidden: int
 
 
 def expected_seconds(
@@ -106,7 +105,7 @@ def _diffusion_seconds(graph: Graph, nodes: IntArray, params: DiffusionParams) -
 
 
 def affordable(graph: Graph, nodes: IntArray, fit: Fit, params: DiffusionParams, threads: int, budget: float) -> Effort:
-    """The most effort that is expected to keep to ``budget`` seconds. The final training is never cut."""
+    """The most effort that is expected to take at most ``budget`` seconds. The final training is never shortened."""
     total = 0.0
     for effort in EFFORTS:
         total = sum(expected_seconds(graph, nodes, fit, params, effort, threads).values())
@@ -114,6 +113,6 @@ def affordable(graph: Graph, nodes: IntArray, fit: Fit, params: DiffusionParams,
             return effort
     warn(
         f"time_budget={budget:g}: even with the least effort this fit is expected to take {total:.3g} s; the search is "
-        f"as short as it can be, and the training is not cut"
+        f"as short as it can be, and the training is not shortened"
     )
     return EFFORTS[-1]

@@ -1,4 +1,4 @@
-"""The ensemble: a few different networks and the ridge, trained once each, and the judge that gives them votes.
+"""The ensemble: its members (networks and ridges), their training, and the choice of votes.
 
 Caruana et al., "Ensemble Selection from Libraries of Models", ICML 2004: starting from nothing, the member that makes
 the mean of the logits best on validation rows gets the next vote, and may get several.
@@ -21,8 +21,8 @@ from nodewise.learn.heads import Heads
 from nodewise.learn.trainer import LabelledRows, TrainConfig, train, tuned
 
 VOTES = 8
-WORSE = 2.0  # standard errors by which a member that is worse than the best one gets no vote
-JUDGES = 4096  # validation rows at most that give votes
+WORSE = 2.0  # a member whose loss is this many standard errors above the best one's gets no vote
+JUDGES = 4096  # at most this many validation rows give votes
 
 
 @dataclass(frozen=True)
@@ -104,13 +104,13 @@ def train_members(
     make_heads: Callable[[Member, int, torch.Generator], Heads],
     rows_of: Callable[[Member], Sequence[LabelledRows | None]],
     config: TrainConfig,
-    told: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[Trained]:
-    """Train all members: those of one kind in one product, the kinds on threads of their own.
+    """Train all members: those of one kind side by side, each kind on a thread of its own.
 
-    ``make_heads(member, count, draw)`` makes so many of its kind, untrained; ``rows_of(member)``: labelled, taught and
+    ``make_heads(member, count, draw)`` makes ``count`` of a kind, untrained; ``rows_of(member)``: labelled, taught and
     validation rows for that kind. With validation rows each keeps the weights that do best there; else those of its
-    ``epoch``, or of the last where it has none. ``told`` hears of the epochs.
+    ``epoch``, or of the last where it has none. ``progress`` gets the epochs done and in all.
     """
     ordered = sorted(members, key=lambda m: (*_kind(m), m.weight_decay))
     groups = [list(group) for _, group in groupby(ordered, key=_kind)]
@@ -123,7 +123,7 @@ def train_members(
             if ended.is_set():  # the user interrupted, or another group failed
                 raise CancelledError
             epochs_done[i] = epoch
-            told(sum(epochs_done), total)
+            progress(sum(epochs_done), total)
 
         group = groups[i]
         rows, taught, val = rows_of(group[0])
@@ -177,7 +177,7 @@ def choose(
     wrong more often. ``weights``: what each row counts.
     """
     rows, labels = val[0][:JUDGES], val[1][:JUDGES]
-    weights = None if weights is None else weights[:JUDGES]
+    weights = None if weights is None else weights[:JUDGES].double()
     logits = torch.cat([part.heads(rows) for part in trained]).double()
     scales, _ = best_scale(logits, labels, weights)
     logits = logits * scales[:, None, None]
@@ -194,14 +194,14 @@ def choose(
 
 
 def _clearly_worse(losses: torch.Tensor) -> torch.Tensor:
-    """Which members have a mean loss that is beyond :data:`WORSE` standard errors above the best one's.
+    """Which members have a mean loss more than :data:`WORSE` standard errors above the best one's.
 
-    ``losses``: ``(members, rows)``. A weak member can mend what others get wrong on validation rows by chance, or
-    because these differ from other nodes in the same way as it does.
+    ``losses``: ``(members, rows)``. A weak member can be right where the better ones are wrong by chance, or because
+    validation rows differ from other rows.
     """
     best = losses[losses.mean(1).argmin()]
-    apart = losses - best
-    return apart.mean(1) > WORSE * apart.std(1) / math.sqrt(losses.shape[1])
+    excess = losses - best
+    return excess.mean(1) > WORSE * excess.std(1) / math.sqrt(losses.shape[1])
 
 
 @torch.no_grad()

@@ -1,4 +1,4 @@
-"""What every classifier of nodes offers, in scikit-learn's manner, and its saved form."""
+"""NodeClassifier: fit, predict, score, save and load, in scikit-learn's manner, for every classifier of nodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base of all classifiers: a method learns from a task (``_fit``), and answers for any nodes (``_proba``).
 
     After ``fit``: ``classes_``, ``val_f1_`` (None without validation nodes), ``epochs_``, ``networks_``, and
-    ``seconds_`` by what they were spent on.
+    ``seconds_`` by stage.
     """
 
     seed: int
@@ -35,14 +35,14 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     val_f1_: float | None
     seconds_: dict[str, float]
 
-    # ------------------------------------------------------------------ what a method says of itself
+    # ------------------------------------------------------------------ what a method implements
 
     def check_params(self) -> None:
-        """Raise at the first parameter that cannot be."""
+        """Raise an error for the first parameter that is wrong."""
         raise NotImplementedError
 
     def _fit(self, task: Task, **how: Any) -> FloatArray:
-        """Learn, and answer with the probabilities of the nodes asked about; sets the attributes named above."""
+        """Learn, and return the probabilities of the nodes asked about; sets the attributes named above."""
         raise NotImplementedError
 
     def _proba(self, graph: Graph, nodes: IntArray) -> FloatArray:
@@ -50,16 +50,16 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _with_features(self, graph: Graph) -> Graph:
-        """The graph as the method takes it: one that needs features says so."""
+        """The graph as the method needs it; raises if it has no features."""
         check_features(graph)
         return graph
 
     def _fitted(self) -> dict[str, Any]:
-        """What of the fitted model is not a tensor, ready for JSON."""
+        """The fitted values that are not tensors, ready for JSON."""
         return {}
 
     def _arrays(self) -> dict[str, torch.Tensor]:
-        """What else it needs that is large."""
+        """Other large arrays of the fitted model."""
         return {}
 
     def _restore(self, fitted: dict[str, Any], arrays: dict[str, torch.Tensor]) -> torch.nn.Module:
@@ -134,7 +134,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return micro_f1(known_labels(graph, nodes, "nodes"), self.predict(graph, nodes))
 
     def labels_of_proba(self, proba: FloatArray) -> AnyArray:
-        """The labels that probabilities stand for."""
+        """Labels from probabilities."""
         return self._classes.decoded(proba)
 
     @property
@@ -171,7 +171,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def load(cls, path: str | Path, **changed: Any) -> Self:
-        """A model that :meth:`save` wrote; ``changed``: parameters that are to be others, as ``device="cpu"``."""
+        """A model that :meth:`save` wrote; ``changed``: parameters to change, as ``device="cpu"``."""
         if "device" in changed:
             choose_device(changed["device"])
         params, fitted, tensors = saved.load(Path(path), cls.__name__)

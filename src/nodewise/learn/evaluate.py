@@ -1,4 +1,4 @@
-"""Train and test a model on splits, and report what came out: one result object for tables and JSON alike."""
+"""Train and test a model on splits: scores of each split, class by class, in one result for tables and JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import clone
 
 from nodewise._util.errors import InputError
-from nodewise._util.types import AnyArray, FloatArray, IntArray
+from nodewise._util.types import AnyArray, FloatArray
 from nodewise._version import __version__
 from nodewise.graph import Graph
 from nodewise.graph.splits import Split
@@ -22,12 +22,14 @@ from nodewise.learn.estimator import NodeClassifier
 from nodewise.learn.metrics import macro_f1, micro_f1
 from nodewise.learn.task import check_learned, known_labels
 
+SCORES = ("test_f1", "test_macro_f1", "test_log_loss", "test_calibration_error")
+
 
 @dataclass(frozen=True)
 class SplitResult:
-    """What one split gave; scores from 0 to 1, micro-F1 where they are not named otherwise.
+    """The results of one split; scores are from 0 to 1, micro-F1 unless named otherwise.
 
-    ``sizes``: nodes in each part. ``auto_params``: what was found for parameters that are "auto".
+    ``sizes``: nodes in each part. ``auto_params``: the values found for parameters that are "auto".
     ``seconds``: by stage. ``members``: who votes, in words, and how much.
     """
 
@@ -119,13 +121,14 @@ def evaluate(
     done: Callable[[SplitResult], None] | None = None,
     **how: Any,
 ) -> Evaluation:
-    """Fit a clone of ``model`` on each split, and compare what it then says of the test nodes with their labels, once.
+    """Fit a clone of ``model`` on each split, and compare its predictions for the test nodes with their labels.
 
-    ``inductive``, ``part``, ``how``: as in :meth:`NodeClassifier.fit_predict_proba`. ``done`` hears of each split.
+    ``inductive``, ``part``, ``how``: as in :meth:`NodeClassifier.fit_predict_proba`. ``done``: called after each split.
     """
     _check_splits(graph, splits)
     results: list[SplitResult] = []
-    tally = _Tally(graph)
+    truths: list[AnyArray] = []
+    guesses: list[AnyArray] = []
     best: NodeClassifier | None = None
     for number, split in enumerate(splits):
         fitted = clone(model)
@@ -133,7 +136,8 @@ def evaluate(
         val = split.val if split.val.size else None
         proba = fitted.fit_predict_proba(graph, split.train, val, split.test, inductive=inductive, part=part, **how)
         predicted = fitted.labels_of_proba(proba)
-        tally.add(truth, predicted)
+        truths.append(truth)
+        guesses.append(predicted)
         scores = _scores(fitted, truth, predicted, proba) if split.test.size else dict.fromkeys(SCORES)
         results.append(_result(number, split, fitted, scores))
         if done is not None:
@@ -141,22 +145,19 @@ def evaluate(
         if best is None or (fitted.val_f1_ or 0.0) > (best.val_f1_ or 0.0):
             best = fitted
     assert best is not None  # there is a split
-    engine = getattr(best, "engine_", "")
-    return Evaluation(graph.name, engine, results, tally.classes(), tally.confusion(), _plain_params(best), best)
-
-
-SCORES = ("test_f1", "test_macro_f1", "test_log_loss", "test_calibration_error")
+    by_class = _by_class(graph, np.concatenate(truths), np.concatenate(guesses))
+    return Evaluation(graph.name, getattr(best, "engine_", ""), results, *by_class, _plain_params(best), best)
 
 
 def _scores(model: NodeClassifier, truth: AnyArray, predicted: AnyArray, proba: FloatArray) -> dict[str, float]:
-    """Of labels that the model does not know, the probability is 0; their log is taken of the least float."""
-    codes = truth if truth.ndim == 2 else np.searchsorted(model.classes_, truth).clip(0, model.classes_.size - 1)
+    """A label that the model does not know has probability 0; the log-loss then takes the log of the least float."""
     tiny = float(np.finfo(np.float32).tiny)
     if truth.ndim == 2:
-        chance = np.where(truth == 1, proba, 1 - proba)
+        codes, chance = truth, np.where(truth == 1, proba, 1 - proba)
     else:
-        chance = np.where(model.classes_[codes] == truth, proba[np.arange(truth.size), codes], 0)
-        codes = np.where(model.classes_[codes] == truth, codes, -1)
+        codes = np.searchsorted(model.classes_, truth).clip(0, model.classes_.size - 1)
+        known = model.classes_[codes] == truth
+        codes, chance = np.where(known, codes, -1), np.where(known, proba[np.arange(truth.size), codes], 0)
     return {
         "test_f1": micro_f1(truth, predicted),
         "test_macro_f1": macro_f1(truth, predicted),
@@ -166,9 +167,8 @@ def _scores(model: NodeClassifier, truth: AnyArray, predicted: AnyArray, proba: 
 
 
 def _result(number: int, split: Split, fitted: NodeClassifier, scores: dict[str, Any]) -> SplitResult:
-    members = zip(getattr(fitted, "members_", ()), getattr(fitted, "votes_", ()), strict=True)
     votes: dict[str, float] = {}
-    for member, vote in members:
+    for member, vote in zip(getattr(fitted, "members_", ()), getattr(fitted, "votes_", ()), strict=True):
         votes[str(member)] = votes.get(str(member), 0.0) + vote
     seconds = dict(fitted.seconds_)
     return SplitResult(
@@ -185,35 +185,22 @@ def _result(number: int, split: Split, fitted: NodeClassifier, scores: dict[str,
     )
 
 
-class _Tally:
-    """How often each label was there and was predicted, over all splits."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._labels: IntArray = graph.present_labels
-        names = graph.label_names
-        self._names = [str(label) if names is None else names[label] for label in self._labels.tolist()]
-        self._several = graph.multilabel
-        size = self._labels.size
-        self._counts = np.zeros((3, size) if self._several else (size, size), np.int64)
-
-    def add(self, truth: AnyArray, predicted: AnyArray) -> None:
-        if truth.ndim == 2:
-            pair = truth == 1, predicted == 1
-            self._counts += np.stack([(pair[0] & pair[1]).sum(0), pair[0].sum(0), pair[1].sum(0)])
-        else:
-            places = (np.searchsorted(self._labels, labels) for labels in (truth, predicted))
-            np.add.at(self._counts, tuple(places), 1)
-
-    def classes(self) -> list[ClassResult]:
-        counts = self._counts
-        parts = counts if self._several else np.stack([counts.diagonal(), counts.sum(1), counts.sum(0)])
-        return [
-            ClassResult(name, hits / named if named else None, hits / there if there else None, there)
-            for name, hits, there, named in zip(self._names, *parts.tolist(), strict=True)
-        ]
-
-    def confusion(self) -> list[list[int]] | None:
-        return None if self._several else self._counts.tolist()
+def _by_class(graph: Graph, truth: AnyArray, predicted: AnyArray) -> tuple[list[ClassResult], list[list[int]] | None]:
+    """How well each class is found, and the confusion matrix (None where nodes have several labels)."""
+    labels, confusion = graph.present_labels, None
+    if graph.multilabel:
+        there, named = truth == 1, predicted == 1
+        counts = np.stack([(there & named).sum(0), there.sum(0), named.sum(0)])
+    else:
+        table = np.zeros((labels.size, labels.size), np.int64)
+        np.add.at(table, (np.searchsorted(labels, truth), np.searchsorted(labels, predicted)), 1)
+        counts, confusion = np.stack([table.diagonal(), table.sum(1), table.sum(0)]), table.tolist()
+    names = [str(label) if graph.label_names is None else graph.label_names[label] for label in labels.tolist()]
+    classes = [
+        ClassResult(name, hits / named if named else None, hits / there if there else None, there)
+        for name, hits, there, named in zip(names, *counts.tolist(), strict=True)
+    ]
+    return classes, confusion
 
 
 def _plain_params(model: NodeClassifier) -> dict[str, Any]:
@@ -223,7 +210,7 @@ def _plain_params(model: NodeClassifier) -> dict[str, Any]:
 
 
 def _check_splits(graph: Graph, splits: Sequence[Split]) -> None:
-    """Raise before the first is learned from, not at the one that is wrong."""
+    """Raise before training on the first split if any of them is wrong."""
     if not splits:
         raise InputError("splits: none given; expected at least one")
     for number, split in enumerate(splits):
@@ -235,6 +222,6 @@ def _check_splits(graph: Graph, splits: Sequence[Split]) -> None:
 
 
 def versions() -> dict[str, str]:
-    """What the numbers were made with."""
+    """The versions of nodewise, Python and the libraries that the numbers depend on."""
     libraries = {name: version(name) for name in ("numpy", "scipy", "numba", "torch", "scikit-learn")}
     return {"nodewise": __version__, "python": platform.python_version(), **libraries}

@@ -1,4 +1,4 @@
-"""From rows to an ensemble: teach, train, choose, calibrate; and again on every label, with what was chosen."""
+"""From rows to an ensemble: teach, train, choose and calibrate (learn), and refit on all labels (learn_again)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ from nodewise.learn.ensemble import (
     train_members,
 )
 from nodewise.learn.heads import Heads
+from nodewise.learn.metrics import micro_f1
 from nodewise.learn.params import AUTO
 from nodewise.learn.search import prior_logits, shift_of
 from nodewise.learn.teach import Lesson, class_targets, shares_of, teach
-from nodewise.learn.trainer import LabelledRows, TrainConfig, balancing_weights, check_bounds
+from nodewise.learn.trainer import LabelledRows, TrainConfig, check_bounds, row_weights
 
 LOOK_EVERY = 4  # epochs between two looks at the validation rows, where several networks are compared
 LINEAR_PACE = 10  # times the learning rate for linear networks: without dropout theirs is a smooth, convex problem
@@ -45,9 +46,9 @@ THRESHOLDS = tuple(round(0.05 * i, 2) for i in range(1, 11))  # beyond which a n
 
 @dataclass(frozen=True)
 class NetworkConfig:
-    """The networks and their training; ``layers`` and ``weight_decay`` may be "auto": then validation rows choose.
+    """The networks and their training; where ``layers`` or ``weight_decay`` is "auto", validation rows choose.
 
-    ``hidden`` and ``dropout`` may be "auto" too, until :meth:`suited` says what they are. ``many``: labels are many.
+    ``hidden`` and ``dropout`` may be "auto" too, until :meth:`suited` sets them. ``many``: whether labels are many.
     """
 
     hidden: int | str
@@ -66,13 +67,13 @@ class NetworkConfig:
     many: bool = False
 
     def suited(self, labels: int) -> NetworkConfig:
-        """The same for so many labels."""
+        """The same for this many labels."""
         many = labels > MANY
         hidden = HIDDEN[many] if self.hidden == AUTO else self.hidden
         return replace(self, many=many, hidden=hidden, dropout=DROPOUT[many] if self.dropout == AUTO else self.dropout)
 
     def roster(self, taught: bool, own: bool) -> list[Member]:
-        """The networks that are trained: without a teacher, those that it would teach learn from labels alone.
+        """The networks to train; without a teacher, those that it would teach learn from labels alone.
 
         ``own``: whether rows hold each node's own features.
         """
@@ -98,8 +99,8 @@ class NetworkConfig:
 class TrainingData:
     """Rows and labels to learn from; ``unlabelled`` may be empty. ``shares``: how common the classes are, if known.
 
-    ``diffused``: how many columns of the rows are diffused; in others, if there are any, nodes have their own features.
-    ``class_weights``: what a label of each class counts, if not all the same.
+    ``diffused``: the number of diffused columns; further columns, if there are any, are nodes' own features.
+    ``class_weights``: the weight of a label of each class, if they differ.
     """
 
     classes: int
@@ -115,11 +116,10 @@ class TrainingData:
         return self.train[1].ndim == 2
 
     def without_own(self) -> TrainingData:
-        """The same, but for nodes' own features."""
-        parts = [self.train, *([] if self.val is None else [self.val])]
-        cut = [(rows[:, : self.diffused], labels) for rows, labels in parts]
+        """The same without nodes' own features."""
+        train, val = self.train, self.val and (self.val[0][:, : self.diffused], self.val[1])
         unlabelled = self.unlabelled[:, : self.diffused]
-        return replace(self, train=cut[0], val=cut[1] if self.val is not None else None, unlabelled=unlabelled)
+        return replace(self, train=(train[0][:, : self.diffused], train[1]), val=val, unlabelled=unlabelled)
 
 
 @dataclass(frozen=True)
@@ -152,13 +152,13 @@ def known_shares(val: torch.Tensor | None, train: torch.Tensor, classes: int) ->
 
 
 def can_teach(data: TrainingData, config: NetworkConfig) -> bool:
-    """Whether unlabelled rows can teach: one label per node, few of them known, and somebody to tell whether it helps.
+    """Whether unlabelled rows can teach: one label per node, few known, and a way to tell whether it helps.
 
-    Without validation rows that is the classes' shares alone.
+    That is validation rows or, without any, the classes' shares.
     """
-    told = data.val is not None or data.shares is not None
+    judged = data.val is not None or data.shares is not None
     few = data.train[0].shape[0] <= MANY
-    return config.teach and told and few and not data.multilabel and data.unlabelled.shape[0] > 0
+    return config.teach and judged and few and not data.multilabel and data.unlabelled.shape[0] > 0
 
 
 def learn(
@@ -180,7 +180,7 @@ def learn(
     if data.val is None or len(set(roster)) + len(ridges) == 1:
         votes, scales = [1 / len(members)] * len(members), [1.0] * len(members)
     else:
-        votes, scales = choose(trained, data.val, _row_weights(data.val, config))
+        votes, scales = choose(trained, data.val, row_weights(data.val[1], config.balanced))
     ensemble = assembled(trained, votes, scales)
     kept = [i for i, vote in enumerate(votes) if vote]
     check_bounds(ensemble, config.lr)
@@ -192,10 +192,10 @@ def learn(
 
 
 def as_common_as(before: torch.Tensor, labels: torch.Tensor, classes: int) -> torch.Tensor | None:
-    """What each class is to count among ``labels``, so that classes are as common as they were ``before``.
+    """The weight of each class among ``labels`` that makes classes as common as they were ``before``.
 
-    What was chosen suits classes of that commonness: of 20 labels per class and some drawn from all nodes, a ridge with
-    a large penalty would make most nodes members of the largest class.
+    The penalties were chosen for that: with 20 labels per class and others drawn from all nodes, a ridge with a large
+    penalty would assign most nodes to the largest class.
     """
     if labels.ndim == 2:
         return None
@@ -213,7 +213,7 @@ def learn_again(
     """The members that vote, trained anew on more labels for as many epochs; votes and scales stay.
 
     ``data`` has no validation rows: these are among the labels now. Linear networks take steps a tenth as long, and ten
-    times as many: with large ones, where they are after so many epochs depends on the labels too much.
+    times as many: with long ones, the result after a given number of epochs depends too much on the labels.
     """
     data = data if before.own else data.without_own()
     pace = LINEAR_PACE if config.uses_ridge else 1
@@ -244,7 +244,7 @@ def _ridges(
     rows, labels = _some(data.without_own().train, config.seed)
     weights = None if data.class_weights is None else data.class_weights[labels]
     if config.balanced and labels.ndim == 1:
-        weights = balancing_weights(labels)[labels]
+        weights = row_weights(labels, balanced=True)
     targets, offset = class_targets(labels, data.classes), prior_logits(labels)
     ridges, used, lesson = [], list(scales), None
     for i, penalty in enumerate(penalties if teaches else penalties[:1]):
@@ -257,7 +257,7 @@ def _ridges(
                 said, truth = ridge.Path(rows[few], targets[few], each).left_out(shift), labels[few]
             else:
                 said, truth = ridge.answer(data.val[0][:, : data.diffused], coefficients), data.val[1]
-                each = _row_weights(data.val, config)
+                each = row_weights(truth, config.balanced)
             used.append(float(best_scale(said, truth, each, offset)[0]))
         if i == 1:
             lesson = teach((rows, labels), taught_rows, data.classes, shift, used[i], data.shares, weights)
@@ -333,12 +333,6 @@ def _some(rows: LabelledRows, seed: int) -> LabelledRows:
     return rows[0][chosen], rows[1][chosen]
 
 
-def _row_weights(rows: LabelledRows, config: NetworkConfig) -> torch.Tensor | None:
-    """What each validation row counts; None where all count the same."""
-    labels = rows[1]
-    return balancing_weights(labels)[labels].double() if config.balanced and labels.ndim == 1 else None
-
-
 @torch.no_grad()
 def _calibrated(learned: Learned, trained: Sequence[Trained], val: LabelledRows, config: NetworkConfig) -> Learned:
     """With the temperature that suits validation rows best and, of several labels per node, the best threshold.
@@ -347,7 +341,7 @@ def _calibrated(learned: Learned, trained: Sequence[Trained], val: LabelledRows,
     other half.
     """
     logits = learned.ensemble(val[0])
-    weights = _row_weights(val, config)
+    weights = row_weights(val[1], config.balanced)
     if len(learned.members) > 1 and val[0].shape[0] >= FEWEST_TO_HALVE:
         logits = torch.empty_like(logits)
         halves = [slice(half, None, 2) for half in (0, 1)]
@@ -357,12 +351,7 @@ def _calibrated(learned: Learned, trained: Sequence[Trained], val: LabelledRows,
     scale, _ = best_scale(logits, val[1], weights)
     threshold = 0.5
     if val[1].ndim == 2:
-        proba, truth = torch.sigmoid(logits * scale), val[1] > 0.5
-        threshold = max(THRESHOLDS, key=lambda t: _micro_f1(truth, proba, t))
+        proba, truth = torch.sigmoid(logits * scale), val[1].cpu().numpy()
+        said = {t: (proba > t).scatter(1, proba.argmax(1, keepdim=True), True) for t in THRESHOLDS}
+        threshold = max(THRESHOLDS, key=lambda t: micro_f1(truth, said[t].cpu().numpy()))
     return replace(learned, temperature=1 / float(scale), threshold=threshold)
-
-
-def _micro_f1(truth: torch.Tensor, proba: torch.Tensor, threshold: float) -> float:
-    said = (proba > threshold).scatter(1, proba.argmax(1, keepdim=True), True)
-    both = float((said & truth).sum())
-    return 2 * both / max(1.0, float(said.sum() + truth.sum()))

@@ -1,4 +1,4 @@
-"""Scores."""
+"""Scores of predicted labels: micro-F1 and macro-F1."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -26,36 +27,30 @@ from nodewise.diffusion.params import DiffusionConfig, DiffusionParams
 from nodewise.graph import Graph
 from nodewise.graph.checks import check_number, checked_nodes, checked_seed
 from nodewise.graph.features import check_norm
+from nodewise.learn import fitting
 from nodewise.learn.calibrate import conformal_threshold, sets_of
 from nodewise.learn.cost import EPSILON, UNLABELLED, Effort, Fit, affordable, expected_seconds
 from nodewise.learn.ensemble import Ensemble, Member
 from nodewise.learn.estimator import NodeClassifier
-from nodewise.learn.fitting import (
-    Learned,
-    NetworkConfig,
-    TrainingData,
-    as_common_as,
-    known_shares,
-    learn,
-    learn_again,
-)
+from nodewise.learn.fitting import Learned, NetworkConfig, TrainingData
 from nodewise.learn.metrics import micro_f1
 from nodewise.learn.params import AUTO, NIGCNParams
 from nodewise.learn.rows import DiffusedRows, MakeRows
-from nodewise.learn.search import CURVES, DEEPEST, FEATURE_NORMS, SCOUTS, Found, Sample, Space, search, worthwhile_hops
+from nodewise.learn.search import CURVES, DEEPEST, FEATURE_NORMS, SCOUTS, Found, Sample, search, worthwhile_hops
 from nodewise.learn.search import EPSILON as SEARCH_EPSILON
 from nodewise.learn.task import Task, check_whole, featured, has_random_features, known_labels, nodes_or_all
 from nodewise.learn.trainer import LabelledRows, choose_device
 
-ASIDE, LEAST_ASIDE, MOST_ASIDE = 0.2, 20, 1000  # of validation nodes, those that choose nothing and calibrate sets
+ASIDE, LEAST_ASIDE, MOST_ASIDE = 0.2, 20, 1000  # validation nodes that choose nothing and calibrate sets
 MOST_HELD_OUT = 10_000  # nodes whose probabilities a model keeps
+LEARNED_NUMBERS = ("votes", "scales", "ridge_scales", "temperature", "threshold")  # of Learned, in a saved model
 UNTUNED = Found(1.0, 0.3, DEEPEST, "l1", 1.0, 1.0, 0.0, "nothing")
 
 
 class HeldOut(NamedTuple):
-    """What a model said of nodes that it had not learned from, kept with it.
+    """The model's answers for nodes it had not learned from, kept with it.
 
-    ``chose_nothing``: those that had no part in choosing it either.
+    ``chose_nothing``: nodes that had no part in choosing the model either.
     """
 
     nodes: IntArray
@@ -66,28 +61,27 @@ class HeldOut(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class NIGCN(NIGCNParams, NodeClassifier):
-    """A classifier of nodes that computes rows for the nodes asked about and for no others.
+    """A classifier of nodes that computes rows only for the nodes it is asked about.
 
     *Diffusion*, as in :func:`nodewise.diffuse`: ``omega``, ``rho``, ``tau``, ``epsilon``, ``engine``, ``max_hops``;
     ``diffusion``: what only the paper's ablations change. Where the first four are ``"auto"``, ``fit`` chooses omega
     and rho by the log-loss of ridge regression on ``val`` (without ``val``, on training nodes left out in turn);
     the depth is where their weight ends; ``epsilon`` is 0.01. ``engine="auto"`` chooses in ``fit`` and keeps its choice
-    (``engine_``), so that a node's prediction does not depend on what else is asked. ``feature_norm`` and ``row_norm``
-    ("none", "l1", "l2") scale features before the diffusion and rows after it.
+    (``engine_``), so that a node's prediction does not depend on which other nodes are predicted. ``feature_norm`` and
+    ``row_norm`` ("none", "l1", "l2") scale features before the diffusion and rows after it.
 
     *Ensemble*: ``hidden``, ``layers``, ``weight_decay``, ``bias``, ``dropout``, ``lr``, ``epochs``, ``patience``.
     Where layers or weight decay are ``"auto"``, a few networks and a ridge are trained, ``members`` of each kind; some
     see each node's own features beside the diffused ones. Validation nodes give them votes, and the logits of all that
-    have votes are averaged. ``teach``: a ridge labels nodes
-    that have no label, and networks that learned from those stand for election too. ``class_weight="balanced"``: rare
-    classes count as much as common ones. ``time_budget``: seconds that ``fit`` should take: search and teaching get
-    less, and epsilon grows.
+    have votes are averaged. ``teach``: a ridge labels unlabelled nodes, and networks that learned from these labels too
+    can get votes. ``class_weight="balanced"``: rare classes count as much as common ones. ``time_budget``: seconds that
+    ``fit`` should take: a small budget shortens search and teaching, and raises epsilon.
 
     ``memory`` ("4GB"; by default a quarter of what is available) bounds what a diffusion holds; rows that do not fit go
     to a temporary file.
 
-    After ``fit``: ``auto_params_`` (what was found), ``members_`` and ``votes_``, ``temperature_``, ``held_out_`` (what
-    was said of nodes not learned from), ``seconds_`` by stage.
+    After ``fit``: ``auto_params_`` (what was found), ``members_`` and ``votes_``, ``temperature_``, ``held_out_``
+    (predictions for nodes not learned from), ``seconds_`` by stage.
 
     >>> import nodewise as nw
     >>> g = nw.synthetic.dcsbm(500, avg_degree=10, classes=3, features=16, seed=0)
@@ -107,33 +101,33 @@ class NIGCN(NIGCNParams, NodeClassifier):
         make_rows: MakeRows | None = None,
         progress: Progress = silent,
     ) -> FloatArray:
-        """Search, make rows, teach and train and choose (:func:`learn`), calibrate; perhaps learn again from all.
+        """Search, make rows, then teach, train, choose and calibrate (:func:`fitting.learn`); refit if asked.
 
-        ``refit``: after all that, what was chosen learns again from ``train`` and ``val`` together; with
-        ``refit_asked`` from the nodes asked about too, after these were answered. ``make_rows`` makes rows elsewhere.
+        ``refit``: in the end, the chosen members learn again from ``train`` and ``val`` together; with ``refit_asked``
+        also from the nodes asked about, after these were predicted. ``make_rows`` makes rows elsewhere.
         """
-        clock = _Clock(progress)
+        self.seconds_ = {}
         for name in ("engine_", "learned_"):
             self.__dict__.pop(name, None)
         judges, aside = self._judges_and_aside(task)
-        with clock("search"):
+        with self._stage("search", progress):
             self.effort_ = self._effort(task)
-            self.found_ = self._search(task, judges, clock)
+            self.found_ = self._search(task, judges, progress)
         tested = task.asked if refit_asked else task.asked[:0]
         # A ridge on random vectors knows too little to teach.
         can_teach = self.teach and not self.multilabel_ and not has_random_features(task.graph)
         pool = task.unlabelled(self.effort_.unlabelled if can_teach else 0, self.seed, tested)
-        with clock("rows"):
+        with self._stage("rows", progress):
             rows = self._rows(task, pool, [judges, aside, task.asked], make_rows)
         train, val = self._labelled(task, task.train, rows[0]), self._labelled(task, judges, rows[2])
         classes = self._classes.ids.size
-        shares = known_shares(val[1] if judges.size else None, train[1], classes)
+        shares = fitting.known_shares(val[1] if judges.size else None, train[1], classes)
         width = task.graph.num_features
         data = TrainingData(classes, train, val if judges.size else None, self._tensor(rows[1]), shares, width)
         penalties = self.found_.penalty, self.found_.teach_penalty
-        with clock("training"):
+        with self._stage("training", progress):
             network = self._network.suited(task.train.size)
-            self._take(learn(data, penalties, network, clock.told))
+            self._take(fitting.learn(data, penalties, network, progress))
         if not self.learned_.own:
             rows = [part[:, :width] for part in rows]
         answers = [self.proba_of_rows(part) for part in rows[2:]]
@@ -143,16 +137,22 @@ class NIGCN(NIGCNParams, NodeClassifier):
             said = self.labels_of_proba(np.concatenate(answers[:2]))
             self.val_f1_ = micro_f1(task.labels(np.concatenate([judges, aside])), said)
         if refit or refit_asked:
-            with clock("refit"):
-                more = zip((judges, aside, tested), rows[2:], strict=True)
-                every = [(self._tensor(rows[0]), train[1])]
-                every += [self._labelled(task, nodes, part[: nodes.size]) for nodes, part in more]
+            with self._stage("refit", progress):
+                parts = zip((task.train, judges, aside, tested), (rows[0], *rows[2:]), strict=True)
+                every = [self._labelled(task, nodes, part[: nodes.size]) for nodes, part in parts]
                 together = torch.cat([part[0] for part in every]), torch.cat([part[1] for part in every])
-                weights = as_common_as(train[1], together[1], classes)
+                weights = fitting.as_common_as(train[1], together[1], classes)
                 data = replace(data, train=together, val=None, class_weights=weights)
-                self._take(learn_again(data, self.learned_, penalties, network, clock.told))
-        self.seconds_ = clock.seconds
+                self._take(fitting.learn_again(data, self.learned_, penalties, network, progress))
         return answers[2]
+
+    @contextmanager
+    def _stage(self, name: str, progress: Progress) -> Iterator[None]:
+        """Announce a stage, and keep the seconds it takes."""
+        progress(name, 0, None)
+        started = time.perf_counter()
+        yield
+        self.seconds_[name] = time.perf_counter() - started
 
     def _judges_and_aside(self, task: Task) -> tuple[IntArray, IntArray]:
         """Validation nodes that choose, in a random order, and those kept aside, which choose nothing."""
@@ -163,7 +163,7 @@ class NIGCN(NIGCNParams, NodeClassifier):
         return order[count:], order[:count]
 
     def _effort(self, task: Task) -> Effort:
-        """As much as the time budget allows."""
+        """The most that the time budget allows."""
         if self.time_budget is None:
             return Effort()
         pool = task.unlabelled(UNLABELLED, self.seed)
@@ -173,7 +173,7 @@ class NIGCN(NIGCNParams, NodeClassifier):
         )
 
     def expected_seconds(self, graph: Graph, train: int, val: int, asked: int = 0) -> dict[str, float]:
-        """What :meth:`fit` on so many nodes is expected to take, by stage; roughly, and without a clock."""
+        """Roughly the seconds that :meth:`fit` on this many nodes takes, by stage; nothing is timed."""
         graph = self._with_features(graph)
         count = min(graph.num_nodes, train + val + asked + UNLABELLED)
         nodes = np.unique(np.linspace(0, graph.num_nodes - 1, count).astype(np.int64))
@@ -189,17 +189,14 @@ class NIGCN(NIGCNParams, NodeClassifier):
 
     @property
     def _curves(self) -> list[tuple[float, float]]:
-        """The curves of hops to choose among: what the user gives is the only choice there."""
+        """The curves of hops to choose among; where the user gives omega or rho, only that value."""
         given = {name: getattr(self, name) for name in ("omega", "rho") if not self._is_auto(name)}
         curves = {(given.get("omega", omega), given.get("rho", rho)) for omega, rho in CURVES}
         return [curve for curve in sorted(curves) if curve[1] > 0 or curve[0] < 1]  # those that have a sum
 
-    @property
-    def _norms(self) -> tuple[str, ...]:
-        return FEATURE_NORMS if self._is_auto("feature_norm") else (self.feature_norm,)
-
-    def _search(self, task: Task, judges: IntArray, clock: _Clock) -> Found:
-        curves, norms = self._curves[:: self.effort_.curves], self._norms
+    def _search(self, task: Task, judges: IntArray, progress: Progress) -> Found:
+        curves = self._curves[:: self.effort_.curves]
+        norms = FEATURE_NORMS if self._is_auto("feature_norm") else (self.feature_norm,)
         if len(curves) == len(norms) == 1 and not self._network.uses_ridge:
             hops = worthwhile_hops(ghd(*curves[0], DEEPEST))
             return replace(UNTUNED, omega=curves[0][0], rho=curves[0][1], hops=hops, feature_norm=norms[0])
@@ -209,15 +206,15 @@ class NIGCN(NIGCNParams, NodeClassifier):
         encoded = [self._classes.encoded(task.labels(nodes)) for nodes in (task.train, judges)]
         train = Sample(*task.seen(task.train), encoded[0])
         val = Sample(task.graph, judges, encoded[1]) if judges.size else None
-        space = Space(curves, norms, self.effort_.columns)
         found = search(
-            train, val, self._classes.ids.size, params, self.row_norm, space, self._network.balanced,
-            lambda done, total: clock.told("search", done, total),
+            train, val, self._classes.ids.size, params, self.row_norm, curves=curves, norms=norms,
+            columns=self.effort_.columns, balanced=self._network.balanced, progress=partial(progress, "search"),
         )  # fmt: skip
         if found.without_graph is not None:
+            alone, graph = (100 * share for share in found.without_graph)
             warn(
-                f"the graph hurts: a ridge on each node's own features has {100 * found.without_graph[0]:.1f}% of the "
-                f"validation labels right, with the graph it is {100 * found.without_graph[1]:.1f}%; check the edges"
+                f"the graph hurts: a ridge on each node's own features predicts {alone:.1f}% of the validation labels "
+                f"correctly, with the graph {graph:.1f}%; check the edges"
             )
         return found
 
@@ -237,7 +234,7 @@ class NIGCN(NIGCNParams, NodeClassifier):
         return [*np.split(seen, [task.train.size]), *np.split(whole, ends)]
 
     def _keep_held_out(self, task: Task, parts: list[IntArray], answers: list[FloatArray]) -> None:
-        """Remember what was said of nodes not learned from; the first part chose the model, the others nothing."""
+        """Keep the answers for nodes not learned from; those of the first part chose the model, the others did not."""
         nodes = np.concatenate(parts)
         proba = np.concatenate([said[: part.size] for said, part in zip(answers, parts, strict=True)])
         labels = self._classes.encoded(task.labels(nodes)).numpy()
@@ -270,7 +267,7 @@ class NIGCN(NIGCNParams, NodeClassifier):
 
     @property
     def row_maker(self) -> DiffusedRows:
-        """What makes this model's rows: with what ``fit`` found, or before that, with a guess."""
+        """What makes this model's rows: with the parameters that ``fit`` found, or before ``fit``, with a guess."""
         found = getattr(self, "found_", UNTUNED)
         engine = getattr(self, "engine_", AUTO) if self.engine == AUTO else self.engine
         params = replace(self._params(found, self._effort_epsilon), engine=engine)
@@ -285,7 +282,7 @@ class NIGCN(NIGCNParams, NodeClassifier):
         return getattr(self, "effort_", Effort()).epsilon
 
     def _params(self, found: Found, epsilon: float) -> DiffusionParams:
-        """The parameters of :func:`nodewise.diffuse`; what is open is as found."""
+        """The parameters of :func:`nodewise.diffuse`; those that are "auto" are as found."""
         params: dict[str, Any] = {"omega": found.omega, "rho": found.rho, "tau": 1.0, "epsilon": epsilon}
         params |= {name: getattr(self, name) for name in params if not self._is_auto(name)}
         params |= {name: getattr(self, name) for name in ("engine", "max_hops", "seed", "threads", "memory")}
@@ -305,28 +302,25 @@ class NIGCN(NIGCNParams, NodeClassifier):
         return isinstance(getattr(self, name), str) and getattr(self, name) == AUTO
 
     def check_params(self) -> None:
+        given = {name: value for name, value in self.get_params(deep=False).items() if not self._is_auto(name)}
         for name in ("omega", "rho", "tau", "epsilon", "hidden", "layers", "weight_decay", "dropout"):
-            value = getattr(self, name)
-            if not self._is_auto(name) and (isinstance(value, bool) or not isinstance(value, Real)):
+            value = given.get(name, 0)
+            if isinstance(value, bool) or not isinstance(value, Real):
                 raise InputError(f"{name}={value!r}: expected a number, or {AUTO!r}")
         if not isinstance(self.diffusion, DiffusionConfig):
             raise InputError(f"diffusion={self.diffusion!r}: expected a nodewise.DiffusionConfig")
         rho = UNTUNED.rho if self._is_auto("omega") or not self._is_auto("rho") else 1.0  # suits any omega
         check_params(self._params(replace(UNTUNED, rho=rho, omega=0.5), EPSILON))
-        if not self._is_auto("feature_norm"):
-            check_norm(self.feature_norm, "feature_norm")
-        check_norm(self.row_norm, "row_norm")
+        for name in ("feature_norm", "row_norm"):
+            check_norm(given.get(name, "none"), name)
         for name in ("hidden", "layers", "epochs", "patience", "members"):
-            if not self._is_auto(name):
-                check_whole(name, getattr(self, name))
-        if not self._is_auto("weight_decay"):
-            check_number("weight_decay", self.weight_decay, "a number of at least 0", 0)
-        if not self._is_auto("dropout"):
-            check_number("dropout", self.dropout, "a number of at least 0 and below 1", 0, 1)
+            check_whole(name, given.get(name, 1))
+        check_number("weight_decay", given.get("weight_decay", 0), "a number of at least 0", 0)
+        check_number("dropout", given.get("dropout", 0), "a number of at least 0 and below 1", 0, 1)
         check_number("lr", self.lr, "a number above 0", 0, strictly=True)
         for name in ("teach", "bias"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise InputError(f"{name}={getattr(self, name)!r}: expected True or False")
+            if not isinstance(given[name], bool | np.bool_):
+                raise InputError(f"{name}={given[name]!r}: expected True or False")
         if self.time_budget is not None:
             check_number("time_budget", self.time_budget, "a number of seconds above 0", 0, strictly=True)
         if self.class_weight not in (None, "balanced"):
@@ -402,11 +396,7 @@ class NIGCN(NIGCNParams, NodeClassifier):
             "effort": asdict(self.effort_),
             "shapes": learned.ensemble.shapes,
             "members": [asdict(member) for member in learned.members],
-            "votes": learned.votes,
-            "scales": learned.scales,
-            "ridge_scales": learned.ridge_scales,
-            "temperature": learned.temperature,
-            "threshold": learned.threshold,
+            **{name: getattr(learned, name) for name in LEARNED_NUMBERS},
         }
 
     def _arrays(self) -> dict[str, torch.Tensor]:
@@ -419,30 +409,11 @@ class NIGCN(NIGCNParams, NodeClassifier):
         self.engine_, self.found_ = fitted["engine"], Found(**fitted["found"])
         self.effort_ = Effort(**fitted["effort"])
         members = [Member(**member) for member in fitted["members"]]
-        numbers = (fitted[name] for name in ("votes", "scales", "ridge_scales", "temperature", "threshold"))
         ensemble = Ensemble.of_shapes(fitted["shapes"]).to(choose_device(self.device))
-        self._take(Learned(ensemble, members, *numbers))
+        self._take(Learned(ensemble, members, **{name: fitted[name] for name in LEARNED_NUMBERS}))
         self.held_out_ = HeldOut(*(arrays[f"held_out.{name}"].numpy() for name in HeldOut._fields))
         return ensemble
 
     @classmethod
     def _read_params(cls, params: dict[str, Any]) -> dict[str, Any]:
         return {**params, "diffusion": DiffusionConfig(**params["diffusion"])}
-
-
-class _Clock:
-    """Seconds by stage, and a word to whoever watches when one begins and goes on."""
-
-    def __init__(self, progress: Progress) -> None:
-        self.seconds: dict[str, float] = {}
-        self._progress = progress
-
-    def told(self, stage: str, done: float, total: float | None) -> None:
-        self._progress(stage, done, total)
-
-    @contextmanager
-    def __call__(self, stage: str) -> Iterator[None]:
-        self.told(stage, 0, None)
-        started = time.perf_counter()
-        yield
-        self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - started

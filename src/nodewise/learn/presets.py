@@ -1,6 +1,7 @@
-"""Parameters by data set, chosen on the validation nodes; the diffusion of the paper's data sets is the paper's.
+"""Presets: parameters for known data sets, and preset files.
 
-A preset can lie in a file too: what ``nodewise tune`` writes, ``nodewise train --preset`` takes.
+Chosen on validation nodes; the diffusion of the paper's data sets is the paper's. ``nodewise tune`` writes preset
+files, and ``nodewise train --preset`` reads them.
 """
 
 from __future__ import annotations
@@ -19,18 +20,12 @@ from nodewise.diffusion.params import DiffusionConfig
 
 FORMAT, FORMAT_VERSION = "nodewise-preset", 1
 
+# One network, as in the paper.
+_PLAIN = {"teach": False, "feature_norm": "l1", "hidden": 64, "dropout": 0.4, "epochs": 1000, "patience": 60}
 # omega, rho, tau, epsilon: the paper's Table 7. Its tau belongs to the published program's lengths.
-_PLAIN = {
-    "teach": False,
-    "feature_norm": "l1",
-    "hidden": 64,
-    "dropout": 0.4,
-    "epochs": 1000,
-    "patience": 60,
-}  # one network, as in the paper
 _PAPER = {**_PLAIN, "diffusion": DiffusionConfig(convention="reference")}
 _CORA = {**_PAPER, "omega": 1.15, "rho": 0.06, "tau": 1.7, "epsilon": 0.02}
-_CITESEER = {**_PAPER, "omega": 1.1, "rho": 0.04, "tau": 1.2, "epsilon": 0.03}
+_CITESEER = {**_PAPER, "omega": 1.1, "rho": 0.04, "tau": 1.2, "epsilon": 0.03, "feature_norm": "none"}
 _PUBMED = {**_PAPER, "omega": 1.15, "rho": 0.1, "tau": 1.9, "epsilon": 0.01}
 # Graphs with more neighbours per node: short reach, as for the paper's Amazon.
 _NEAR = {**_PLAIN, "omega": 0.9, "rho": 1.0, "tau": 1.0, "epsilon": 0.02}
@@ -39,14 +34,7 @@ _DENSE = {**_NEAR, "feature_norm": "none", "layers": 2, "weight_decay": 0.001, "
 presets: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "cora": {**_CORA, "layers": 2, "weight_decay": 0.01, "lr": 0.04},
-        "citeseer": {
-            **_CITESEER,
-            "feature_norm": "none",
-            "layers": 1,
-            "bias": False,
-            "weight_decay": 0.01,
-            "patience": 40,
-        },
+        "citeseer": {**_CITESEER, "layers": 1, "bias": False, "weight_decay": 0.01, "patience": 40},
         "pubmed": {**_PUBMED, "members": 5, "layers": 2, "bias": False, "weight_decay": 0.01, "patience": 40},
         "amazon-computers": _DENSE,
         "amazon-photo": _DENSE,
@@ -76,10 +64,8 @@ def read_preset(file: str | Path) -> dict[str, Any]:
     """Parameters for :class:`nodewise.NIGCN`, from a file that :func:`write_preset` wrote."""
     try:
         content = json.loads(Path(file).read_text("utf-8"))
-        if not isinstance(content, dict) or (content.get("format"), content.get("format_version")) != (
-            FORMAT,
-            FORMAT_VERSION,
-        ):
+        known = {"format": FORMAT, "format_version": FORMAT_VERSION}
+        if not isinstance(content, dict) or {name: content.get(name) for name in known} != known:
             raise ValueError(f"expected format {FORMAT}, version {FORMAT_VERSION}")
         if not isinstance(content.get("params"), dict):
             raise ValueError("it has no params")

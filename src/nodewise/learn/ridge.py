@@ -1,4 +1,4 @@
-"""Ridge regression on rows, in closed form: what chooses the diffusion, and what teaches.
+"""Ridge regression on rows, in closed form: it chooses the diffusion and labels unlabelled rows.
 
 Every solution is of rows with a column of ones added, ``Z1 = [Z, 1]``, so that the bias is one more coefficient:
 ``(Z1' W Z1 + s I) B = Z1' W Y`` in the columns, or ``B = Z1' (Z1 Z1' + s W^-1)^-1 Y`` in the rows, whichever is fewer.
@@ -31,7 +31,7 @@ def solve(rows: torch.Tensor, targets: torch.Tensor, shift: float, weights: torc
 
 
 def answer(rows: torch.Tensor, coefficients: torch.Tensor) -> torch.Tensor:
-    """What a ridge says of rows."""
+    """The ridge's predictions for rows."""
     return torch.addmm(coefficients[-1], rows, coefficients[:-1])
 
 
@@ -75,11 +75,11 @@ class Path:
         return (ones @ self._ones.T if self._in_rows else ones).double() @ self._vectors
 
     def answers(self, basis: torch.Tensor, shift: float) -> torch.Tensor:
-        """What the ridge with this penalty says."""
+        """The predictions of the ridge with this penalty."""
         return basis @ (self._turned / (self._values + shift)[:, None])
 
     def left_out(self, shift: float) -> torch.Tensor:
-        """What a ridge without row ``i`` says of row ``i``, for every training row: exact, and nothing is solved again.
+        """For every training row ``i``, the prediction of a ridge solved without it: exact, and not solved again.
 
         ``y_i - f(i) = alpha_i / inverse(K + s I)_ii`` in the rows; in the columns ``(y_i - f_all(i)) / (1 - h_ii)``.
         """

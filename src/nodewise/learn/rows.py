@@ -1,6 +1,6 @@
-"""Rows: what networks see of nodes. How NIGCN makes them, and how many are made at a time.
+"""Rows, the input of the networks: how NIGCN makes them, and how many at a time.
 
-Rows for more nodes than memory holds go to a temporary file that nobody else sees.
+Rows that do not fit into memory go to a temporary file without a name.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def new_rows(count: int, width: int, memory: int) -> FloatArray:
 
 
 class RowMaker:
-    """What makes rows of nodes; a method says how in :meth:`represent`, and in the others where it can say more.
+    """Makes rows of nodes; a method implements :meth:`represent` and may override the others.
 
-    A class that makes them has ``row_norm``, to which finished rows are brought, and ``memory``.
+    ``row_norm``: the norm of finished rows. ``memory``: the limit of memory.
     """
 
     row_norm: str
@@ -65,11 +65,11 @@ class RowMaker:
         return graph.num_nodes
 
     def column_blocks(self, graph: Graph, nodes: IntArray | None, memory: int) -> list[slice] | None:
-        """Where rows of ``nodes`` (or all) are best made together, a block of columns after the other: these blocks."""
+        """The blocks, if rows of ``nodes`` (or of all) are best made together, one block of columns after the other."""
         return None
 
     def represent_block(self, graph: Graph, nodes: IntArray, block: slice) -> FloatArray:
-        """The columns ``block`` of the rows: one of those that :meth:`column_blocks` names, or several in a row."""
+        """The columns ``block`` of the rows: one block of :meth:`column_blocks`, or several adjacent ones."""
         raise NotImplementedError
 
     def width(self, graph: Graph) -> int:
@@ -77,7 +77,7 @@ class RowMaker:
         return graph.num_features
 
     def finish(self, graph: Graph, nodes: IntArray, rows: FloatArray, out: FloatArray | None = None) -> FloatArray:
-        """Rows of ``nodes`` as the networks see them: brought to ``row_norm``. ``out``: where to write them."""
+        """Rows of ``nodes`` as the networks see them: scaled to ``row_norm``. ``out``: where to write them."""
         out = np.empty((nodes.size, self.width(graph)), np.float32) if out is None else out
         normalize_into(out[:, : rows.shape[1]], rows, self.row_norm)
         return out
@@ -90,7 +90,7 @@ class RowMaker:
         memory = memory_budget(self.memory)
         rows = new_rows(nodes.size, self.width(graph), memory // 2)
         blocks = self.column_blocks(graph, nodes, memory)
-        small = rows.nbytes <= memory // 4  # enough to make all at once: the engine cuts columns up as it likes
+        small = rows.nbytes <= memory // 4  # then all are made at once, and the engine chooses the blocks
         if blocks is None or small:
             step = max(1, self.group_size(graph, nodes) if blocks is None else nodes.size)
             for first in range(0, nodes.size, step):
@@ -130,9 +130,8 @@ class DiffusedRows(RowMaker):
     """Rows by node-wise diffusion.
 
     ``params``: of :func:`nodewise.diffuse`. ``own``: each node's own features stand beside the diffused ones.
-    ``depth``: how many hops a node of mean degree goes, where that was found and not given as ``tau``: the ``tau`` that
-    gets there depends on the degrees, which in the part of a graph that inductive training sees are others than in the
-    whole.
+    ``depth``: hops that a node of mean degree goes, where it was found and not given as ``tau``; the ``tau`` for it
+    depends on the degrees, which differ between a graph and the part of it that inductive training sees.
     """
 
     params: DiffusionParams
@@ -146,7 +145,7 @@ class DiffusedRows(RowMaker):
         return self.params.memory
 
     def settled(self, graph: Graph, nodes: IntArray) -> DiffusedRows:
-        """With the engine that is cheapest for these nodes, if it is open."""
+        """With the engine that is cheapest for these nodes, if the engine is "auto"."""
         if self.params.engine != "auto":
             return self
         return self.with_engine(self.planned(graph, nodes).plan.engine)

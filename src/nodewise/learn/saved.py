@@ -1,4 +1,4 @@
-"""A model on disk: ``config.json`` says what it is, ``model.safetensors`` holds its numbers. Neither can run code."""
+"""Saved models: ``config.json`` and ``model.safetensors`` in a folder, checked by checksums. Neither can run code."""
 
 from __future__ import annotations
 
@@ -90,7 +90,9 @@ def read_config(path: Path) -> dict[str, Any]:
     kinds = {"kind": str, "params": dict, "fitted": dict, "tensors_sha256": str}
     wrong = [key for key, kind in kinds.items() if not isinstance(config.get(key), kind)]
     if wrong:
-        raise StoreError(f"{file}: its {wrong[0]!r} is missing or cannot be; restore it or train the model again")
+        raise StoreError(
+            f"{file}: its {wrong[0]!r} is missing or of the wrong type; restore it or train the model again"
+        )
     return config
 
 

@@ -1,14 +1,15 @@
-"""What ``"auto"`` stands for: the norm of the features and the curve of the hops, chosen by ridge regression.
+"""The search behind ``"auto"``: the norm of the features and the curve of the hops, chosen by ridge regression.
 
-The hops of some labelled nodes are kept apart (a hop bank), so that rows of any GHD curve (Eq. 4) are a weighted sum
-away. Ridge regression on them has a closed form: a candidate is judged by solving a small system, not by training a
-network. Kept is what has the least log-loss on validation rows at the best scale; without validation rows, on each
-training row by the ridge that was solved without it.
+The hops of some labelled nodes are kept one by one (a hop bank), so that the rows of any GHD curve (Eq. 4) are a
+weighted sum of them. Ridge regression has a closed form: a candidate is judged by solving a small system, not by
+training a network. The candidate with the least log-loss on validation rows, at its best scale, wins; without
+validation rows, each training row is judged by a ridge that was solved without it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -27,7 +28,7 @@ from nodewise.graph.features import row_scales
 from nodewise.learn.calibrate import best_scale
 from nodewise.learn.ridge import Path
 from nodewise.learn.teach import class_targets
-from nodewise.learn.trainer import LabelledRows, balancing_weights, tuned
+from nodewise.learn.trainer import LabelledRows, row_weights, tuned
 
 CURVES = tuple(
     (omega, rho)
@@ -42,14 +43,14 @@ CURVES = tuple(
 ALONE = (0.05, 0.0)  # the curve with all but a twentieth of the weight on the node itself
 FEATURE_NORMS = ("l1", "none")
 PENALTIES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # per hundred training rows
-SCOUTS = 3  # every so many of the curves choose the norm, with which the others are then tried
+SCOUTS = 3  # every third curve is tried with each norm; the others only with the norm that does best
 MOST_TO_TEACH = 3.0  # larger penalties blur what a ridge teaches
 DEEPEST = 12  # hops of a bank
 WORTH = 0.99  # of the weight of all hops: where a node's depth ends
 COLUMNS = 2000  # of a bank: the heaviest
 ROWS, ROWS_OF_NARROW, JUDGES = 800, 4096, 1000  # training rows of a bank, those where columns are few, validation rows
 SAMPLED_NODES = 1 << 15  # by which columns are weighed
-SURE_TO_WARN = 2.0  # standard errors by which rows without the graph have to be better
+SURE_TO_WARN = 2.0  # standard errors by which rows without the graph must be better for a warning
 EPSILON = 0.03  # of the walks of a bank: coarser than that of rows, for a choice between curves
 
 
@@ -57,7 +58,7 @@ EPSILON = 0.03  # of the walks of a bank: coarser than that of rows, for a choic
 class Found:
     """The curve and its depth in hops, the norm of the features, the ridge's penalty and the one to teach with.
 
-    ``loss``: log-loss of that ridge at its best scale; ``guide``: by what it was judged. ``without_graph``: where
+    ``loss``: log-loss of that ridge at its best scale; ``guide``: which nodes judged it. ``without_graph``: where
     nodes' own features alone are clearly better, the share of labels a ridge has right on them, and with the graph.
     """
 
@@ -81,22 +82,11 @@ class Sample:
     labels: torch.Tensor
 
     def some(self, most: int, seed: int) -> Sample:
-        """At most so many of them, from anywhere: nodes may come class by class."""
+        """At most ``most`` of them, drawn at random: nodes may come class by class."""
         if self.nodes.size <= most:
             return self
         chosen = np.sort(np.random.default_rng(seed).choice(self.nodes.size, most, replace=False))
         return Sample(self.graph, self.nodes[chosen], self.labels[torch.from_numpy(chosen)])
-
-
-@dataclass(frozen=True)
-class Space:
-    """What is searched: what the user gives is the only choice there."""
-
-    curves: Sequence[tuple[float, float]] = CURVES
-    norms: Sequence[str] = FEATURE_NORMS
-    columns: int = COLUMNS
-    rows: int = ROWS
-    judges: int = JUDGES
 
 
 def search(
@@ -105,20 +95,26 @@ def search(
     classes: int,
     params: DiffusionParams,
     row_norm: str,
-    space: Space,
+    *,
+    curves: Sequence[tuple[float, float]] = CURVES,
+    norms: Sequence[str] = FEATURE_NORMS,
+    columns: int = COLUMNS,
     balanced: bool = False,
-    told: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Found:
-    """The best of ``space``. ``params``: of the diffusion, but for omega and rho; ``told`` hears of the progress."""
-    narrow = min(space.columns, train.graph.num_features) < space.rows
-    train = train.some(ROWS_OF_NARROW if narrow else space.rows, params.seed)
-    val = None if val is None else val.some(space.judges, params.seed)
-    depth = deepest(params)
-    banks = dict(_banks(train, val, params, depth, space))
-    first = list(space.curves[::SCOUTS]) if len(banks) > 1 else []
-    rest = [curve for curve in space.curves if curve not in first]
+    """The best of ``curves`` and feature ``norms``, compared on the heaviest ``columns`` of the features.
+
+    ``params``: of the diffusion; its omega and rho are not used. ``progress`` gets candidates done and in all.
+    """
+    narrow = min(columns, train.graph.num_features) < ROWS
+    train = train.some(ROWS_OF_NARROW if narrow else ROWS, params.seed)
+    val = None if val is None else val.some(JUDGES, params.seed)
+    depth = int(min(hops for hops in (DEEPEST, params.length, params.max_hops) if hops is not None))
+    params = replace(params, omega=0.5, rho=0.0, per_hop=True, max_hops=depth)
+    banks = {norm: _banks(train, val, params, norm, columns) for norm in norms}
+    first = list(curves[::SCOUTS]) if len(banks) > 1 else []
+    rest = [curve for curve in curves if curve not in first]
     tried: list[_Tried] = []
-    total = len(banks) * len(first) + len(rest)
 
     def attempt(candidate: tuple[str, tuple[float, float]]) -> _Tried:
         norm, curve = candidate
@@ -127,15 +123,16 @@ def search(
         judges = None if val is None else (rows[1], val.labels)
         return _Tried(*curve, norm, *judged((rows[0], train.labels), judges, classes, balanced))
 
+    def attempt_all(candidates: Iterable[tuple[str, tuple[float, float]]]) -> None:
+        for one in pool.map(attempt, candidates):
+            tried.append(one)
+            progress(len(tried), len(banks) * len(first) + len(rest))
+
     with tuned(1), ThreadPoolExecutor(thread_count(params.threads)) as pool:  # a candidate is one thread's work
-        for one in pool.map(attempt, [(norm, curve) for norm in banks for curve in first]):
-            tried.append(one)
-            told(len(tried), total)
-        norm = min(tried, key=lambda one: min(one.losses)).norm if tried else next(iter(banks))
-        for one in pool.map(attempt, [(norm, curve) for curve in rest]):
-            tried.append(one)
-            told(len(tried), total)
-    best = min(tried, key=lambda one: min(one.losses))
+        attempt_all(itertools.product(banks, first))
+        norm = min(tried, key=_Tried.least).norm if tried else next(iter(banks))
+        attempt_all((norm, curve) for curve in rest)
+    best = min(tried, key=_Tried.least)
     penalty, teach_penalty = penalties_of(best.losses)
     return Found(
         best.omega,
@@ -144,7 +141,7 @@ def search(
         feature_norm=best.norm,
         penalty=penalty,
         teach_penalty=teach_penalty,
-        loss=min(best.losses),
+        loss=best.least(),
         guide="validation nodes" if val is not None else "training nodes, each left out in turn",
         without_graph=_without_graph(tried),
     )
@@ -159,6 +156,9 @@ class _Tried(NamedTuple):
     losses: list[float]
     right: BoolArray
 
+    def least(self) -> float:
+        return min(self.losses)
+
 
 def _without_graph(tried: list[_Tried]) -> tuple[float, float] | None:
     """The shares of labels that are right without and with the graph, where the first is clearly more.
@@ -170,16 +170,11 @@ def _without_graph(tried: list[_Tried]) -> tuple[float, float] | None:
     others = [one for one in tried if (one.omega, one.rho) != ALONE]
     if not own or not others:
         return None
-    alone, graph = (min(part, key=lambda one: min(one.losses)).right for part in (own, others))
+    alone, graph = (min(part, key=_Tried.least).right for part in (own, others))
     change = alone.astype(np.int64) - graph
     if change.sum() <= SURE_TO_WARN * np.sqrt(np.abs(change).sum()):
         return None
     return float(alone.mean()), float(graph.mean())
-
-
-def deepest(params: DiffusionParams) -> int:
-    """The hops of a bank: what the user allows, or enough."""
-    return int(min(hops for hops in (DEEPEST, params.length, params.max_hops) if hops is not None))
 
 
 def worthwhile_hops(shares: DoubleArray) -> int:
@@ -189,7 +184,7 @@ def worthwhile_hops(shares: DoubleArray) -> int:
 
 
 def mixed(bank: torch.Tensor, hops: torch.Tensor, row_norm: str) -> torch.Tensor:
-    """``sum over l of hops[l] H_l`` from a bank ``(nodes, hops, columns)``, rows brought to their norm."""
+    """``sum over l of hops[l] H_l`` from a bank ``(nodes, hops, columns)``, rows scaled to their norm."""
     rows = torch.matmul(hops[: bank.shape[1]], bank)
     return rows if row_norm == "none" else torch.nn.functional.normalize(rows, p=1.0 if row_norm == "l1" else 2.0)
 
@@ -205,7 +200,7 @@ def judged(
 ) -> tuple[list[float], BoolArray]:
     """The log-loss for each of the penalties, and which labels are right with the best of them."""
     rows, known = train
-    weights = balancing_weights(known)[known] if balanced and known.ndim == 1 else None
+    weights = row_weights(known, balanced)
     path = Path(rows, class_targets(known, classes), weights)
     shifts = [shift_of(penalty, rows.shape[0], weights) for penalty in PENALTIES]
     if val is None:
@@ -213,7 +208,7 @@ def judged(
     else:
         basis, labels = path.basis(val[0]), val[1]
         said = torch.stack([path.answers(basis, shift) for shift in shifts])
-    each = balancing_weights(labels)[labels] if balanced and labels.ndim == 1 else None
+    each = row_weights(labels, balanced)
     offset = prior_logits(known)
     scales, losses = best_scale(said, labels, each, offset)
     best = int(losses.argmin())
@@ -223,12 +218,12 @@ def judged(
 
 
 def shift_of(penalty: float, rows: int, weights: torch.Tensor | None = None) -> float:
-    """What is added to the diagonal: penalties are per hundred training rows, or what these weigh."""
+    """The number to add to the diagonal: penalties are per hundred training rows, or per their weight."""
     return penalty * (rows if weights is None else float(weights.sum())) / 100
 
 
 def prior_logits(labels: torch.Tensor) -> torch.Tensor | float:
-    """What logits are where a ridge says nothing: of several labels per node, by how common each is; else the same."""
+    """The logits at a ridge's prediction of 0: by how common each label is, where nodes have several; else 0."""
     if labels.ndim == 1:
         return 0.0
     share = labels.double().mean(0).clamp(1e-4, 1 - 1e-4)
@@ -238,30 +233,22 @@ def prior_logits(labels: torch.Tensor) -> torch.Tensor | float:
 # ---------------------------------------------------------------------- banks
 
 
-def _banks(train: Sample, val: Sample | None, params: DiffusionParams, depth: int, space: Space) -> Any:
-    """For each norm, the hop banks of the training and perhaps the validation nodes, on their heaviest columns."""
-    together = val is not None and val.graph is train.graph
+def _banks(
+    train: Sample, val: Sample | None, params: DiffusionParams, norm: str, most_columns: int
+) -> Sequence[torch.Tensor]:
+    """The hop banks of the training nodes and of the validation nodes, if there are any, on the heaviest columns."""
     parts = [train] if val is None else [train, val]
-    if together:
-        assert val is not None
-        nodes = np.concatenate([train.nodes, val.nodes])
-        sources = [(train.graph, nodes)]
-    else:
-        sources = [(part.graph, part.nodes) for part in parts]
-    how = replace(params, omega=0.5, rho=0.0, per_hop=True, max_hops=depth)
-    for norm in space.norms:
-        columns = heaviest_columns(sources[-1][0].features, norm, space.columns, params.seed)
-        banks = []
-        for graph, nodes in sources:
-            if columns is None:
-                bank = diffuse(graph, nodes, **vars(how)).apply(graph.features, norm)
-            else:
-                features = narrowed(graph.features, norm, columns)
-                bank = diffuse(graph.replace(features=features), nodes, **vars(how)).apply(features)
-            banks.append(torch.from_numpy(bank))
-        if together:
-            banks = list(banks[0].tensor_split([train.nodes.size]))
-        yield norm, banks
+    columns = heaviest_columns(parts[-1].graph.features, norm, most_columns, params.seed)
+    if val is not None and val.graph is train.graph:  # one diffusion for both
+        both = np.concatenate([train.nodes, val.nodes])
+        return _bank(train.graph, both, params, norm, columns).tensor_split([train.nodes.size])
+    return [_bank(part.graph, part.nodes, params, norm, columns) for part in parts]
+
+
+def _bank(graph: Graph, nodes: IntArray, params: DiffusionParams, norm: str, columns: IntArray | None) -> torch.Tensor:
+    if columns is not None:
+        graph, norm = graph.replace(features=narrowed(graph.features, norm, columns)), "none"
+    return torch.from_numpy(diffuse(graph, nodes, **vars(params)).apply(graph.features, norm))
 
 
 def heaviest_columns(features: Features, norm: str, most: int, seed: int) -> IntArray | None:
@@ -281,7 +268,7 @@ def heaviest_columns(features: Features, norm: str, most: int, seed: int) -> Int
 
 
 def narrowed(features: Features, norm: str, columns: IntArray) -> Features:
-    """Features brought to ``norm`` over all columns, then cut down to some."""
+    """Features scaled to ``norm`` over all columns, then reduced to ``columns``."""
     scales = row_scales(features, norm)
     cut = features[:, columns]
     if sp.issparse(features):

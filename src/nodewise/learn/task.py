@@ -1,4 +1,4 @@
-"""What is learned from: nodes and their labels, checked once, and the graph that training sees."""
+"""The task: nodes and labels to learn from, checked, the graph that training sees, and features for graphs without."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from nodewise._util.types import AnyArray, FloatArray, IntArray
 from nodewise.graph import Graph
 from nodewise.graph.checks import UNKNOWN, checked_nodes
 
-NOBODY = np.zeros(0, np.int64)
+NO_NODES = np.zeros(0, np.int64)
 RANDOM_COLUMNS = 1024  # of the vectors of nodes that have no features
 
 
 @dataclass(frozen=True)
 class Classes:
-    """The classes of the nodes that are learned from; no other label is read.
+    """The classes of the training and validation nodes; no other label is read.
 
     ``ids``: labels in order, or the columns of a 0/1 matrix where nodes have several labels (``multilabel``).
     """
@@ -33,8 +33,7 @@ class Classes:
     @classmethod
     def of(cls, graph: Graph, train: IntArray, val: IntArray) -> Classes:
         labels = graph.labels
-        if labels is None:
-            raise InputError(f"{graph.name} has no labels to learn from")
+        assert labels is not None  # checked
         names = None if graph.label_names is None else list(graph.label_names)
         if graph.multilabel:
             found, seen = np.arange(labels.shape[1]), np.flatnonzero(labels[train].any(0))
@@ -71,7 +70,7 @@ class Classes:
         return torch.sigmoid(logits) if self.multilabel else torch.softmax(logits, dim=1)
 
     def decoded(self, proba: FloatArray, threshold: float = 0.5) -> AnyArray:
-        """The labels that probabilities stand for; of several per node, the likeliest and all beyond a threshold."""
+        """The most probable label; of several, all above the threshold (and, below 0.5, always the most probable)."""
         if not self.multilabel:
             return np.asarray(self.ids[proba.argmax(1)])
         chosen = proba > threshold
@@ -82,29 +81,32 @@ class Classes:
 
 @dataclass(frozen=True)
 class Task:
-    """Nodes to learn from and nodes asked about; ``val`` is empty where nothing tells when to stop.
+    """Nodes to learn from and nodes to predict (``asked``); ``val`` may be empty.
 
-    ``inductive``: training sees only the subgraph of ``part``.
+    ``part``: in inductive training, the nodes whose subgraph training sees.
     """
 
     graph: Graph
     train: IntArray
     val: IntArray
     asked: IntArray
-    inductive: bool = False
     part: IntArray | None = None
+
+    @property
+    def inductive(self) -> bool:
+        return self.part is not None
 
     @classmethod
     def checked(
         cls, graph: Graph, train: AnyArray, val: AnyArray | None, asked: AnyArray, inductive: bool, part: Any
     ) -> Task:
-        """From what the user gives, or one error that names what is wrong."""
+        """A task from user input; raises an error that says what is wrong."""
         nodes = check_learned(graph, train, val)
         if part is not None and not inductive:
             raise InputError("part: only inductive training has one; pass inductive=True too, or leave it out")
         wanted = checked_nodes(asked, graph.num_nodes, "nodes")
         inside = training_part(graph, nodes[0], part) if inductive else None
-        return cls(graph, nodes[0], nodes[1], wanted, inductive, inside)
+        return cls(graph, nodes[0], nodes[1], wanted, inside)
 
     def labels(self, nodes: IntArray) -> AnyArray:
         assert self.graph.labels is not None  # checked
@@ -116,8 +118,8 @@ class Task:
             return self.graph, nodes
         return self.graph.subgraph(self.part), np.searchsorted(self.part, nodes)
 
-    def unlabelled(self, most: int, seed: int, tested: IntArray = NOBODY) -> IntArray:
-        """Some of the nodes that training sees and is not told the labels of; ``tested`` are learned from later."""
+    def unlabelled(self, most: int, seed: int, tested: IntArray = NO_NODES) -> IntArray:
+        """At most ``most`` nodes that training sees without their labels; ``tested`` are learned from later."""
         count, known = self.graph.num_nodes if self.part is None else self.part.size, [self.train, self.val, tested]
         some = min(count, most + sum(nodes.size for nodes in known))  # enough are left without the known ones
         places = np.random.default_rng(seed).choice(count, some, replace=False)
@@ -133,14 +135,14 @@ def check_learned(graph: Graph, train: AnyArray, val: AnyArray | None = None) ->
         raise InputError("train: no training node; expected at least one with a known label")
     known_labels(graph, learned, "train")
     if val is None:
-        return learned, np.zeros(0, np.int64)
+        return learned, NO_NODES
     judges = checked_nodes(val, graph.num_nodes, "val")
     if judges.size == 0:
         raise InputError("val: no validation node; leave val out to train without")
     known_labels(graph, judges, "val")
     both = np.intersect1d(learned, judges)
     if both.size:
-        raise InputError(f"val: node {both[0]:,} is in train too; a node used to learn cannot tell when to stop")
+        raise InputError(f"val: node {both[0]:,} is in train too; validation nodes must not be training nodes")
     return learned, judges
 
 
@@ -173,10 +175,10 @@ def has_random_features(graph: Graph) -> bool:
 
 
 def random_vectors(graph: Graph) -> sp.csr_matrix:
-    """A number for each node, in one of :data:`RANDOM_COLUMNS` columns that its name (or its id) decides, as its sign.
+    """One number per node; its column, one of :data:`RANDOM_COLUMNS`, and its sign are a hash of the node's name or id.
 
-    Nodes that many others reach share a column with others, and would drown among them: a number is as large as the
-    root of the node's degree, unless a norm makes all alike.
+    The number's size is the root of the node's degree (unless a norm makes all equal): otherwise a node that many
+    others reach would be lost among the nodes that share its column.
     """
     if graph.node_names is None:
         keys = np.arange(graph.num_nodes, dtype=np.uint64)

@@ -1,7 +1,7 @@
-"""What a ridge says about unlabelled rows, for the networks to learn from.
+"""Teaching: a ridge labels unlabelled rows, for the networks to learn from.
 
-Its surest answers become labels of little weight, it is solved again with them, and so twice. What it says is first
-brought to the classes' shares: a ridge that learned from 20 labels per class makes every class as common as any other.
+Its most confident predictions become labels of small weight, and it is solved again with them, twice. Predictions are
+first scaled to the classes' shares: a ridge that learned from 20 labels per class makes all classes equally common.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ SCALINGS, CLOSE = 20, 1e-4  # at most; how near to the shares is near enough
 
 
 class Lesson(NamedTuple):
-    """What the ridge that learned from its own answers is (``coefficients``), and what it says.
+    """``coefficients`` of the ridge that learned from its own predictions, and what it teaches.
 
-    ``places``: of the surest of the unlabelled rows; ``labels``: what it calls them.
+    ``places``: of the unlabelled rows of which it is surest; ``labels``: their predicted classes.
     """
 
     coefficients: torch.Tensor
@@ -65,9 +65,9 @@ def class_targets(labels: torch.Tensor, classes: int) -> torch.Tensor:
 
 
 def shares_of(labels: torch.Tensor, classes: int) -> torch.Tensor | None:
-    """How common each class is, where that can be told: one more label of each than there are, so that none is 0.
+    """How common each class is, with one more label of each than there are, so that none is 0; None if unknown.
 
-    As many labels of one class as of any other were hardly drawn from all nodes, and do not tell.
+    Labels with (nearly) as many of each class were hardly drawn at random from all nodes, and say nothing about it.
 
     >>> shares_of(torch.tensor([0, 0, 0, 0, 1, 1]), 2).tolist()
     [0.625, 0.375]

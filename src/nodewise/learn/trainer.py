@@ -24,7 +24,7 @@ LARGE = 1 << 14  # rows in a batch at most, unless the user says otherwise
 TAUGHT_ROWS, LEAST_TAUGHT, TAUGHT_NUMBERS = 256, 128, 1 << 19  # taught rows per step, and numbers in them
 RUN = 1 << 8  # rows that lie side by side and stay together when they are shuffled out of a large array
 WINDOW = 1 << 17  # rows copied into memory at a time, and shuffled there
-OUT_OF_BOUNDS = 1e9  # no weight that was learned is so large, and what is not a number is not below it
+OUT_OF_BOUNDS = 1e9  # learned weights are below this; NaN is not
 
 LabelledRows: TypeAlias = tuple[torch.Tensor, torch.Tensor]  # labels: class numbers, or a 0/1 matrix
 Score: TypeAlias = tuple[float, float]
@@ -37,9 +37,9 @@ class TrainConfig:
 
     ``weight_decay``: one for all networks, or one for each. ``patience``: epochs without a better validation score.
     ``batch_size=None`` takes all rows at once, or batches of :data:`LARGE` where there are more than that.
-    ``balanced``: every class counts as much as any other, however many rows it has; ``class_weights``: or what each
-    counts in training. ``every``: epochs between two looks at the validation rows. ``linear_lr``: the learning rate of
-    networks of one layer among members, where it is another.
+    ``balanced``: every class counts as much as any other, however many rows it has; ``class_weights``: or the weight of
+    each in training. ``every``: epochs between validation scores. ``linear_lr``: the learning rate of networks of one
+    layer among members, if it differs.
     """
 
     lr: float
@@ -76,7 +76,7 @@ def train(
 
     ``stop``: validation rows by which each network keeps its best weights, or the epoch to keep for each, or None: the
     last. ``taught``: rows whose labels were guessed; some of them join every step and count as much as the labelled.
-    All random numbers come from a generator of its own, so that several can train at a time.
+    All random numbers come from one generator per call, so that several can train at a time.
     """
     size, draw = config.batch_size or LARGE, torch.Generator().manual_seed(int(config.seed))
     with nullcontext() if rows[0].device.type == "cpu" else seeded(config.seed):  # dropout on a GPU has torch's numbers
@@ -99,10 +99,7 @@ def train(
             assert isinstance(stop, tuple)
             return scores_of_rows(heads, stop, balancing_weights(stop[1]) if config.balanced else None)
 
-        if isinstance(stop, tuple):
-            epochs = descend(heads, losses, scores, config, work, after_epoch)
-        else:
-            epochs = descend(heads, losses, stop, config, work, after_epoch)
+        epochs = descend(heads, losses, scores if isinstance(stop, tuple) else stop, config, work, after_epoch)
     return heads.eval(), epochs
 
 
@@ -114,12 +111,12 @@ def descend(
     work: int,
     after_epoch: AfterEpoch = lambda epoch: None,
 ) -> list[int]:
-    """Train ``network`` and answer with the epochs whose weights were kept, one for each of the networks that lie along
-    the first axis of its parameters (:class:`Heads`; any other module is one).
+    """Train ``network``; returns the epochs whose weights were kept, one for each of the networks that lie along the
+    first axis of its parameters (:class:`Heads`; any other module is one).
 
-    ``losses`` makes an epoch's losses, each when it is asked for; a step follows each. ``stop``: scores that should
-    grow, one per network; or the epoch to keep for each; or None: the last. ``work``: multiplications per step, to tell
-    whether threads are worth it.
+    ``losses`` yields the losses of an epoch; a step follows each. ``stop``: gives one score per network (higher is
+    better); or the epoch to keep for each; or None: the last. ``work``: multiplications per step, to decide whether
+    threads are worth it.
     """
     count = getattr(network, "count", 1)
     given = None if stop is None or callable(stop) else list(stop)
@@ -145,7 +142,8 @@ def descend(
                 best = [max(pair) for pair in zip(now, best, strict=True)]
             for i in better:
                 best_epoch[i] = epoch
-                _keep(kept, network, i, count)
+                for value, weight in zip(kept, network.parameters(), strict=True):
+                    value.view(count, -1)[i] = weight.detach().view(count, -1)[i]
             if callable(stop) and epoch - max(best_epoch) >= config.patience:
                 break
     if stop is None:
@@ -154,11 +152,6 @@ def descend(
         for weight, value in zip(network.parameters(), kept, strict=True):
             weight.copy_(value)
     return best_epoch
-
-
-def _keep(kept: list[torch.Tensor], network: nn.Module, member: int, count: int) -> None:
-    for value, weight in zip(kept, network.parameters(), strict=True):
-        value.view(count, -1)[member] = weight.detach().view(count, -1)[member]
 
 
 def check_bounds(network: nn.Module, lr: float) -> None:
@@ -175,21 +168,16 @@ def scores_of_rows(heads: Heads, rows: LabelledRows, weights: torch.Tensor | Non
     """As :func:`score_of`, of what each of the networks makes of rows."""
     totals, count = np.zeros((heads.count, 2)), 0.0
     for features, labels in zip(torch.split(rows[0], WINDOW), torch.split(rows[1], WINDOW), strict=True):
-        size = _count(labels, weights)
+        size = labels.shape[0] if weights is None or labels.ndim == 2 else float(weights[labels].sum())
         totals += size * np.array([score_of(out, labels, weights) for out in heads(features)])
         count += size
     return [(float(right), float(loss)) for right, loss in totals / count]
 
 
-def _count(labels: torch.Tensor, weights: torch.Tensor | None) -> float:
-    """What a mean over these labels counts in a mean over more."""
-    return labels.shape[0] if weights is None or labels.ndim == 2 else float(weights[labels].sum())
-
-
 def score_of(out: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor | None = None) -> Score:
-    """What should grow: the share of labels that are right, and minus the loss to tell equal shares apart.
+    """Higher is better: the share of correct labels, then, to break ties, minus the loss.
 
-    Where rows have several labels only the loss counts: as long as no label reaches a half, micro-F1 stands still.
+    Where rows have several labels only the loss counts: as long as no probability reaches a half, micro-F1 is constant.
     """
     loss = -float(loss_of(out, labels, weights))
     if labels.ndim == 2:
@@ -217,9 +205,9 @@ def loss_of(out: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor | Non
 
 
 def balancing_weights(labels: torch.Tensor) -> torch.Tensor:
-    """What to multiply each class by so that all count the same: one over how often it is there.
+    """The weight of each class that makes all count the same: one over its number of labels.
 
-    Of a 0/1 matrix, what to multiply a label that is there by, so that it counts as much as where it is not.
+    Of a 0/1 matrix, the weight of the ones in each column that makes them count as much as the zeros.
 
     >>> balancing_weights(torch.tensor([0, 0, 2])).tolist()
     [0.5, 1.0, 1.0]
@@ -228,6 +216,11 @@ def balancing_weights(labels: torch.Tensor) -> torch.Tensor:
         there = labels.sum(0)
         return (labels.shape[0] - there).clamp_min(1) / there.clamp_min(1)
     return 1 / torch.bincount(labels).clamp_min(1)
+
+
+def row_weights(labels: torch.Tensor, balanced: bool) -> torch.Tensor | None:
+    """The weight of each row, if classes are to be ``balanced``; None where all weigh the same."""
+    return balancing_weights(labels)[labels] if balanced and labels.ndim == 1 else None
 
 
 # ---------------------------------------------------------------------- batches
@@ -279,7 +272,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 @contextmanager
 def tuned(threads: int) -> Iterator[None]:
-    """On so many threads, denormals flushed, and back to what was before.
+    """Use this many torch threads and flush denormals; both settings are restored afterwards.
 
     Weight decay shrinks weights into denormal numbers, which the processor handles several times slower.
     """

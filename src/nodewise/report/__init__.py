@@ -1,1 +1,1 @@
-"""What a graph is like, before and after a model has learned on it."""
+"""Descriptions of a graph: :mod:`nodewise.report.describe`."""

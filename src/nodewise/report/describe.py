@@ -1,4 +1,4 @@
-"""What a graph is like, before anything is trained on it."""
+"""Describe a graph: counts, degrees, components, labels, homophily, diffusion lengths and the plan."""
 
 from __future__ import annotations
 
@@ -19,32 +19,30 @@ ENTRIES_AT_ONCE = 1 << 24
 
 
 def describe(graph: Graph, tau: float, targets: int = 1640, **params: Any) -> dict[str, Any]:
-    """Counts, degrees, components, labels, homophily, lengths by ``tau``, and the plan for so many targets."""
+    """What ``nodewise info`` shows; ``tau`` and ``params`` are those of a diffusion to ``targets`` nodes."""
     if targets < 1:
         raise InputError(f"targets={targets}: expected at least 1")
-    degrees = np.diff(graph.indptr) - 1
-    everyone = np.arange(graph.num_nodes)
+    degrees, nodes = np.diff(graph.indptr) - 1, np.arange(graph.num_nodes)
     chosen = np.unique(np.linspace(0, graph.num_nodes - 1, min(targets, graph.num_nodes)).astype(np.int64))
-    lengths = {c: _spread(diffusion_lengths(graph, everyone, tau, c)) for c in ("paper", "reference")}
-    report: dict[str, Any] = {
+    components = component_sizes(graph.indptr, graph.indices)
+    plan = plan_diffusion(graph, chosen, tau=tau, **params).plan
+    return {
         "name": graph.name,
         "nodes": graph.num_nodes,
         "edges": graph.num_edges,
         "weighted": graph.edge_weight is not None,
         "neighbours": {**_spread(degrees), "mean": float(degrees.mean()), "none": int((degrees == 0).sum())},
-        "components": _components(graph),
+        "components": {"count": int(components.size), "largest": int(components.max())},
         "features": _features(graph),
         "labels": _labels(graph),
         "tau": tau,
-        "lengths": lengths,
+        "lengths": {c: _spread(diffusion_lengths(graph, nodes, tau, c)) for c in ("paper", "reference")},
+        "plan": {"targets": chosen.size, "engine": plan.engine, "reason": plan.reason},
     }
-    plan = plan_diffusion(graph, chosen, tau=tau, **params).plan
-    report["plan"] = {"targets": chosen.size, "engine": plan.engine, "reason": plan.reason}
-    return report
 
 
 def edge_homophily(graph: Graph) -> float | None:
-    """The share of edges, loops apart, that join nodes of one label, among those whose labels are both known."""
+    """The share of edges, without loops, that join equal labels, among edges between two labelled nodes."""
     if graph.labels is None or graph.multilabel:
         return None
     same = known = 0
@@ -62,11 +60,6 @@ def edge_homophily(graph: Graph) -> float | None:
 
 def _spread(values: IntArray) -> dict[str, float]:
     return {"min": int(values.min()), "median": float(np.median(values)), "max": int(values.max())}
-
-
-def _components(graph: Graph) -> dict[str, Any]:
-    sizes = component_sizes(graph.indptr, graph.indices)
-    return {"count": int(sizes.size), "largest": int(sizes.max())}
 
 
 def _features(graph: Graph) -> dict[str, Any] | None:

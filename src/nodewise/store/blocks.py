@@ -1,14 +1,12 @@
-"""Files in blocks, each with a SHA-256: written once, checked block by block."""
+"""Files in blocks, each with a SHA-256: hashed after writing, checked before reading."""
 
 from __future__ import annotations
 
 import hashlib
-import io
 import math
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from nodewise._util.errors import StoreError
 from nodewise._util.os_errors import reading
@@ -33,9 +31,8 @@ def check_blocks(folder: Path, files: Mapping[str, StoredFile]) -> None:
 
 def _check_block(where: tuple[Path, StoredFile, int]) -> None:
     path, file, block = where
-    with reading(f"{path}: block {block}", raises=StoreError, advice=REPAIR), path.open("rb") as stream:
-        stream.seek(block * file.block_bytes)
-        found = hashlib.sha256(stream.read(file.block_bytes)).hexdigest()
+    with reading(f"{path}: block {block}", raises=StoreError, advice=REPAIR):
+        found = _hash(path, block, file.block_bytes)
     if found != file.sha256[block]:
         raise StoreError(
             f"{path}: block {block} of {len(file.sha256)} ({file.block_bytes:,} bytes each) does not match its "
@@ -43,50 +40,22 @@ def _check_block(where: tuple[Path, StoredFile, int]) -> None:
         )
 
 
+def hashed(path: Path, dtype: str, shape: tuple[int, ...]) -> StoredFile:
+    """What the manifest says about a finished file."""
+    size = path.stat().st_size
+    blocks = range(-(-size // BLOCK_BYTES))
+    hashes = map_chunks(lambda block: _hash(path, block, BLOCK_BYTES), blocks, thread_count(None))
+    return StoredFile(dtype, shape, size, BLOCK_BYTES, tuple(hashes))
+
+
+def _hash(path: Path, block: int, block_bytes: int) -> str:
+    with path.open("rb") as stream:
+        stream.seek(block * block_bytes)
+        return hashlib.sha256(stream.read(block_bytes)).hexdigest()
+
+
 def slices(array: AnyArray, overlap: int = 0) -> Iterator[AnyArray]:
-    """Views of about a block each, so that an array larger than memory goes through a small part of it."""
+    """Views of about one block each, so that an array larger than memory can be read through."""
     step = max(1, BLOCK_BYTES // max(1, array.itemsize * math.prod(array.shape[1:])))
     for first in range(0, array.shape[0], step):
         yield array[first : first + step + overlap]
-
-
-class HashedFile(io.RawIOBase):
-    """A new file that keeps a SHA-256 of each block as it is written, so that nothing is read twice."""
-
-    def __init__(self, path: Path) -> None:
-        self._stream = path.open("xb", buffering=0)
-        self._hash = hashlib.sha256()
-        self._hashes: list[str] = []
-        self._position = 0
-
-    def writable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def write(self, data: Any) -> int:
-        left = memoryview(data).cast("B")
-        size = left.nbytes
-        while left.nbytes:
-            room = BLOCK_BYTES - self._position % BLOCK_BYTES
-            written = self._stream.write(left[:room])
-            self._hash.update(left[:written])
-            self._position += written
-            left = left[written:]
-            if self._position % BLOCK_BYTES == 0:
-                self._end_block()
-        return size
-
-    def _end_block(self) -> None:
-        self._hashes.append(self._hash.hexdigest())
-        self._hash = hashlib.sha256()
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
-
-    def described(self, dtype: str, shape: Sequence[int]) -> StoredFile:
-        if self._position % BLOCK_BYTES:
-            self._end_block()
-        return StoredFile(dtype, tuple(shape), self._position, BLOCK_BYTES, tuple(self._hashes))

@@ -1,7 +1,7 @@
-"""The manifest: what a store holds, and the suspicion with which it is read.
+"""The manifest of a store: what the store holds, how it is written as JSON, and the checks when it is read.
 
-Anything can stand in a JSON file. A manifest that passes names none but the files below, with types, shapes and sizes
-that fit each other and the counts.
+A JSON file can say anything. A manifest that passes the checks names only the files listed here, with types, shapes and
+sizes that agree with each other and with the counts.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from nodewise._version import __version__
 from nodewise.graph.adjacency import MAX_NODES
 
 FORMAT = "nodewise-store"
-FORMAT_VERSION = 2  # 2 added int8 features, 64-bit indices and the degrees' sum and least
+FORMAT_VERSION = 2  # 2 added int8 features, 64-bit indices, and the sum and minimum of the degrees
 MAX_HEADER = 1 << 16  # bytes before the data of an .npy file
 
 MANIFEST = "manifest.json"
 INDPTR, INDICES, WEIGHTS = "indptr.npy", "indices.npy", "weights.npy"
 DENSE, STEPS, LABELS, NAMES = "features.npy", "feature_steps.npy", "labels.npy", "names.parquet"
 SPARSE = ("features_data.npy", "features_indices.npy", "features_indptr.npy")
-# Every file that a store can hold, splits apart, and the types that its values can have.
+# Every file that a store can hold, except splits, and the types that its values can have.
 DTYPES: Mapping[str, tuple[str, ...]] = {
     INDPTR: ("<i8",),
     INDICES: ("<u4", "<u8"),
@@ -45,7 +45,6 @@ DTYPES: Mapping[str, tuple[str, ...]] = {
     NAMES: ("string",),
 }
 SPLIT_FILE = re.compile(r"splits/([A-Za-z0-9_][A-Za-z0-9_.-]{0,99})\.npy")
-SPLIT_DTYPES = ("<i8",)
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
 REPAIR = "the store is damaged: import it again or restore it from a copy"
@@ -54,7 +53,7 @@ Kind = TypeVar("Kind")
 
 @dataclasses.dataclass(frozen=True)
 class StoredFile:
-    """What the manifest says of one file."""
+    """What the manifest says about one file."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -72,20 +71,20 @@ class Manifest:
     files: Mapping[str, StoredFile]
     name: str = "graph"
     label_names: tuple[str, ...] | None = None
-    degrees: Mapping[str, float] | None = None  # their sum and the least one; None in format 1
-    present_labels: tuple[int, ...] | None = None  # those that occur, in order; None where that is not known
+    degrees: Mapping[str, float] | None = None  # "total" and "least"; None in format 1
+    present_labels: tuple[int, ...] | None = None  # those that occur, in order; None where not known
     provenance: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     written_by: str = __version__
 
     @property
     def bytes(self) -> int:
-        """The size of all files, the manifest apart."""
+        """The size of all files except the manifest."""
         return sum(file.bytes for file in self.files.values())
 
 
 def dtypes_of(file: str) -> tuple[str, ...] | None:
     """The types that the values of ``file`` can have; None where a store has no such file."""
-    return SPLIT_DTYPES if SPLIT_FILE.fullmatch(file) else DTYPES.get(file)
+    return ("<i8",) if SPLIT_FILE.fullmatch(file) else DTYPES.get(file)
 
 
 def to_json(manifest: Manifest) -> str:
@@ -102,7 +101,7 @@ def _checksum(content: Mapping[str, Any]) -> str:
 
 
 def read_manifest(path: atomic.AnyPath) -> Manifest:
-    """What a store says of itself: counts, flags, files, provenance; checked."""
+    """Read and check the manifest of a store: counts, flags, files, provenance."""
     folder = Path(path)
     path = folder / MANIFEST
     if not folder.is_dir():
@@ -116,13 +115,9 @@ def read_manifest(path: atomic.AnyPath) -> Manifest:
     try:
         manifest = _from_json(content)
         _check_files(manifest)
-    except _MisfitError as error:
+    except ValueError as error:
         raise _damaged(path, str(error)) from error
     return manifest
-
-
-class _MisfitError(ValueError):
-    """A value in the manifest that cannot be; the reader adds where it stands."""
 
 
 def _damaged(path: Path, what: str) -> StoreError:
@@ -158,8 +153,7 @@ def _from_json(content: Mapping[str, Any]) -> Manifest:
     flags = _get(content, "flags", dict)
     files = _get(content, "files", dict)
     label_names = content.get("label_names")
-    if label_names is not None and not _all_are(label_names, str):
-        raise _MisfitError("label_names is not a list of strings")
+    _check(label_names is None or _all_are(label_names, str), "label_names is not a list of strings")
     return Manifest(
         counts={key: _whole(counts.get(key), key) for key in ("nodes", "entries", "edges", "features", "classes")},
         flags={key: _get(flags, key, bool) for key in ("weighted", "multilabel", "sparse_features")},
@@ -179,8 +173,7 @@ def _degrees(content: Mapping[str, Any]) -> dict[str, float] | None:
         return None
     values: list[Any] = [found.get(key) for key in ("total", "least")] if isinstance(found, dict) else []
     numbers = [float(value) for value in values if type(value) in (int, float) and 0 < value < math.inf]
-    if len(numbers) != 2:
-        raise _MisfitError(f"degrees is {found!r:.80}; expected a total and a least above 0")
+    _check(len(numbers) == 2, f"degrees is {found!r:.80}; expected a total and a least above 0")
     return {"total": numbers[0], "least": numbers[1]}
 
 
@@ -189,68 +182,63 @@ def _present_labels(content: Mapping[str, Any]) -> tuple[int, ...] | None:
     if found is None:
         return None
     classes = _whole(_get(content, "counts", dict).get("classes"), "classes")
-    if not _all_are(found, int) or found != sorted(set(found)) or any(not 0 <= label < classes for label in found):
-        raise _MisfitError(f"present_labels is {found!r:.80}; expected labels below {classes}, in order")
+    listed = _all_are(found, int) and found == sorted(set(found)) and all(0 <= label < classes for label in found)
+    _check(listed, f"present_labels is {found!r:.80}; expected labels below {classes}, in order")
     return tuple(found)
 
 
 def _stored_file(file: str, entry: Any) -> StoredFile:
     dtypes = dtypes_of(file)
     if dtypes is None:
-        raise _MisfitError(f"names a file {file!r:.120}, which stores do not have")
-    if not isinstance(entry, dict) or entry.get("dtype") not in dtypes:
-        raise _MisfitError(f"{file} is not of type {' or '.join(dtypes)}")
+        raise ValueError(f"names a file {file!r:.120}, which stores do not have")
+    _check(isinstance(entry, dict) and entry.get("dtype") in dtypes, f"{file} is not of type {' or '.join(dtypes)}")
     shape, hashes = _get(entry, "shape", list), _get(entry, "sha256", list)
     size, block = _whole(entry.get("bytes"), f"bytes of {file}"), _whole(entry.get("block_bytes"), "block_bytes")
-    if not 4096 <= block <= 1 << 30:
-        raise _MisfitError(f"{file} has blocks of {block} bytes")
-    if not _all_are(hashes, str) or not all(SHA256.fullmatch(value) for value in hashes):
-        raise _MisfitError(f"a checksum of {file} is not a SHA-256")
-    if len(hashes) != -(-size // block):
-        raise _MisfitError(f"{file} has {len(hashes)} checksums for {size} bytes in blocks of {block}")
+    _check(4096 <= block <= 1 << 30, f"{file} has blocks of {block} bytes")
+    _check(
+        _all_are(hashes, str) and all(SHA256.fullmatch(value) for value in hashes),
+        f"a checksum of {file} is not a SHA-256",
+    )
+    _check(
+        len(hashes) == -(-size // block), f"{file} has {len(hashes)} checksums for {size} bytes in blocks of {block}"
+    )
     lengths = tuple(_whole(length, f"shape of {file}") for length in shape)
     return StoredFile(entry["dtype"], lengths, size, block, tuple(hashes))
 
 
 def _check_files(manifest: Manifest) -> None:
-    """That all files are there which must be, and that shapes, sizes, counts and flags say the same."""
-    counts, files = manifest.counts, manifest.files
+    """Check that all required files are listed, and that shapes, sizes, counts and flags agree."""
+    counts, files, flags = manifest.counts, manifest.files, manifest.flags
+    nodes, entries, edges, sparse = counts["nodes"], counts["entries"], counts["edges"], flags["sparse_features"]
     narrow = INDICES in files and files[INDICES].dtype == "<u4"
-    if not 1 <= counts["nodes"] <= (MAX_NODES if narrow else 2**48):
-        raise _MisfitError(f"{counts['nodes']} nodes")
-    if counts["entries"] != counts["nodes"] + 2 * counts["edges"]:
-        raise _MisfitError(f"{counts['entries']} entries for {counts['nodes']} nodes and {counts['edges']} edges")
-    _check_presence(manifest)
+    _check(1 <= nodes <= (MAX_NODES if narrow else 2**48), f"{nodes} nodes")
+    _check(entries == nodes + 2 * edges, f"{entries} entries for {nodes} nodes and {edges} edges")
+    for required in (INDPTR, INDICES):
+        _check(required in files, f"does not list {required}")
+    _check(flags["weighted"] == (WEIGHTS in files), f"weighted and {WEIGHTS} do not agree")
+    _check(all((part in files) == sparse for part in SPARSE), "sparse_features and the files listed do not agree")
+    _check(not sparse or DENSE not in files, "lists both dense and sparse features")
+    int8 = DENSE in files and files[DENSE].dtype == "|i1"
+    _check((STEPS in files) == int8, f"{STEPS} belongs to features of int8, and to no others")
+    _check(not flags["multilabel"] or LABELS in files, "multilabel, and no labels.npy")
     expected = _expected_shapes(manifest)
     for name, file in files.items():
         wanted = expected.get(name, (None,))
-        if len(file.shape) != len(wanted) or any(w not in (None, s) for w, s in zip(wanted, file.shape, strict=True)):
-            raise _MisfitError(f"{name} has shape {file.shape}, which does not fit the counts")
+        fits = len(file.shape) == len(wanted) and all(w in (None, s) for w, s in zip(wanted, file.shape, strict=True))
+        _check(fits, f"{name} has shape {file.shape}, which does not fit the counts")
         if name != NAMES:
             data = math.prod(file.shape) * np.dtype(file.dtype).itemsize
-            if not data < file.bytes <= data + MAX_HEADER:
-                raise _MisfitError(f"{name} has {file.bytes} bytes, which do not fit shape {file.shape}")
+            fits = data < file.bytes <= data + MAX_HEADER
+            _check(fits, f"{name} has {file.bytes} bytes, which do not fit shape {file.shape}")
 
 
-def _check_presence(manifest: Manifest) -> None:
-    files, flags = manifest.files, manifest.flags
-    for required in (INDPTR, INDICES):
-        if required not in files:
-            raise _MisfitError(f"does not list {required}")
-    if flags["weighted"] != (WEIGHTS in files):
-        raise _MisfitError(f"weighted and {WEIGHTS} do not agree")
-    if any((part in files) != flags["sparse_features"] for part in SPARSE):
-        raise _MisfitError("sparse_features and the files listed do not agree")
-    if flags["sparse_features"] and DENSE in files:
-        raise _MisfitError("lists both dense and sparse features")
-    if (STEPS in files) != (DENSE in files and files[DENSE].dtype == "|i1"):
-        raise _MisfitError(f"{STEPS} belongs to features of int8, and to no others")
-    if flags["multilabel"] and LABELS not in files:
-        raise _MisfitError("multilabel, and no labels.npy")
+def _check(good: bool, problem: str) -> None:
+    if not good:
+        raise ValueError(problem)
 
 
 def _expected_shapes(manifest: Manifest) -> dict[str, tuple[int | None, ...]]:
-    """The shape of each file, None where a length is free."""
+    """The shape of each file, with None for a length that may be anything."""
     counts = manifest.counts
     nodes, entries = counts["nodes"], counts["entries"]
     stored = manifest.files[SPARSE[0]].shape[:1] if SPARSE[0] in manifest.files else ()
@@ -270,14 +258,14 @@ def _expected_shapes(manifest: Manifest) -> dict[str, tuple[int | None, ...]]:
 
 def _whole(value: Any, what: str) -> int:
     if type(value) is not int or not 0 <= value < 2**62:
-        raise _MisfitError(f"{what} is {value!r:.80}; expected a whole number")
+        raise ValueError(f"{what} is {value!r:.80}; expected a whole number")
     return value
 
 
 def _get(content: Mapping[str, Any], key: str, kind: type[Kind]) -> Kind:
     value = content.get(key)
     if not isinstance(value, kind):
-        raise _MisfitError(f"{key} is {value!r:.80}; expected a value of type {kind.__name__}")
+        raise ValueError(f"{key} is {value!r:.80}; expected a value of type {kind.__name__}")
     return value
 
 
@@ -286,7 +274,7 @@ def _all_are(values: Any, kind: type) -> bool:
 
 
 def is_store(path: atomic.AnyPath) -> bool:
-    """Whether a folder is a store, sound or not, and nothing else."""
+    """Whether a folder is a store, valid or damaged, and holds nothing else."""
     folder = Path(path)
     try:
         written = json.loads((folder / MANIFEST).read_bytes())["format"] == FORMAT

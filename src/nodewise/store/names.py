@@ -1,4 +1,4 @@
-"""Names of nodes, as a column that does not become Python objects."""
+"""Names: a sequence of node names over a pyarrow column, without a Python object for each name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nodewise._util.types import AnyArray
 
 
 class Names(Sequence[str]):
-    """A sequence of strings over a pyarrow column, which is loaded when the first name is asked for.
+    """A sequence of strings over a pyarrow column, which is loaded when the first name is read.
 
     A hundred million names must not become Python objects.
 
@@ -28,7 +28,7 @@ class Names(Sequence[str]):
 
     @classmethod
     def of(cls, values: Any) -> Names:
-        """Names over a pyarrow array, or over a sequence of strings, which is turned into one."""
+        """Names over a pyarrow array, or over a sequence of strings, which is converted to one."""
         if isinstance(values, Names):
             return values
         column = arrow_strings(values)
@@ -65,7 +65,7 @@ class Names(Sequence[str]):
         return str(self.arrow[i % self._length].as_py())
 
     def __iter__(self) -> Iterator[str]:
-        for first in range(0, self._length, 1 << 16):  # all at once would be a Python object for each
+        for first in range(0, self._length, 1 << 16):  # all at once would be one Python object per name
             yield from self.arrow.slice(first, 1 << 16).to_pylist()
 
     def __repr__(self) -> str:
@@ -73,7 +73,7 @@ class Names(Sequence[str]):
 
 
 def arrow_strings(values: Any) -> Any:
-    """Strings as a ``pyarrow.ChunkedArray`` of type ``large_string``, whose offsets do not end at 2 GB."""
+    """Strings as a ``pyarrow.ChunkedArray`` of type ``large_string``, whose offsets are not limited to 2 GB."""
     import pyarrow as pa
 
     if isinstance(values, Names):
@@ -84,7 +84,7 @@ def arrow_strings(values: Any) -> Any:
         column = pa.chunked_array([values]) if isinstance(values, pa.Array) else values
         column = column.cast(pa.large_string())
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise InputError(f"node_names: {error}; expected a string for each node") from error
+        raise InputError(f"node_names: {error}; expected one string per node") from error
     if column.null_count:
-        raise InputError("node_names: a name is missing; expected a string for each node")
+        raise InputError("node_names: a name is missing; expected one string per node")
     return column

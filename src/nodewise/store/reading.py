@@ -1,4 +1,4 @@
-"""A store to a graph: read-only memory maps, and the checks that make them safe to use."""
+"""Open a store as a graph: read-only memory maps, and the checks that make them safe to use."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from nodewise.store.manifest import (
 )
 from nodewise.store.names import Names, arrow_strings
 
-VERIFY_UP_TO = 64 << 20  # bytes; larger stores are verified only when asked, so that they open at once
+VERIFY_UP_TO = 64 << 20  # bytes; larger stores are verified only on request, so that they open at once
 Arrays = dict[str, Any]  # by file name
 
 
@@ -61,7 +61,9 @@ def open_store(path: atomic.AnyPath, verify: bool | None = None) -> Graph:
     arrays: Arrays = {name: _mapped(folder / name, file) for name, file in described.files.items() if name != NAMES}
     for indptr, values in ((INDPTR, INDICES), (SPARSE[2], SPARSE[1])):
         if indptr in arrays:
-            _check_ends(folder / indptr, arrays[indptr], arrays[values].size)
+            first, last, expected = arrays[indptr][0], arrays[indptr][-1], arrays[values].size
+            if first != 0 or last != expected:
+                raise StoreError(f"{folder / indptr}: runs from {first} to {last}, expected 0 to {expected}; {REPAIR}")
     graph = _graph(folder, described, arrays)
     if verify:
         _check_contents(folder, graph, arrays)
@@ -95,7 +97,7 @@ def _graph(folder: Path, described: Manifest, arrays: Arrays) -> Graph:
         splits={match[1]: np.asarray(arrays[file]) for file, match in splits.items() if match},
         name=described.name,
     )
-    if described.degrees is not None:  # what would take a pass over the adjacency to find out
+    if described.degrees is not None:  # saves a pass over the adjacency
         graph._cache(total_degree=described.degrees["total"], least_degree=described.degrees["least"])
     if described.present_labels is not None:
         graph._cache(present_labels=np.array(described.present_labels, np.int64))
@@ -105,7 +107,7 @@ def _graph(folder: Path, described: Manifest, arrays: Arrays) -> Graph:
 def _mapped(path: Path, file: StoredFile) -> AnyArray:
     try:
         array: AnyArray = np.load(path, mmap_mode="r", allow_pickle=False)
-    except Exception as error:  # numpy evaluates the header as a literal, which can fail in every way
+    except Exception as error:  # numpy evaluates the header as a literal, which can fail in any way
         raise StoreError(f"{path}: is not an .npy file ({error}); {REPAIR}") from error
     if array.dtype.str != file.dtype or array.shape != file.shape or not array.flags.c_contiguous:
         raise StoreError(
@@ -116,7 +118,7 @@ def _mapped(path: Path, file: StoredFile) -> AnyArray:
 
 
 def _load_names(path: Path, file: StoredFile) -> Any:
-    """The column of names. Blocks are checked first: a damaged file must not reach the decoder."""
+    """The column of names. Blocks are checked first, since a damaged file must not reach the decoder."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -133,29 +135,24 @@ def _load_names(path: Path, file: StoredFile) -> Any:
     return column
 
 
-def _check_ends(path: Path, indptr: AnyArray, entries: int) -> None:
-    if indptr[0] != 0 or indptr[-1] != entries:
-        raise StoreError(f"{path}: runs from {indptr[0]} to {indptr[-1]}, expected 0 to {entries}; {REPAIR}")
-
-
 def _check_contents(folder: Path, graph: Graph, arrays: Arrays) -> None:
-    """That no array points outside another one: kernels do not look, and checksums only say that it is as written."""
+    """Check that no array points outside another one: kernels do not, and checksums only show what was written."""
     nodes = graph.num_nodes
 
     def check(name: str, good: Callable[[AnyArray], Any], expected: str, overlap: int = 0) -> None:
         array = arrays.get(name)
         if array is not None and not all(np.all(good(part)) for part in slices(array, overlap)):
-            raise StoreError(f"{folder / name}: holds values that cannot be, expected {expected}; {REPAIR}")
+            raise StoreError(f"{folder / name}: holds impossible values, expected {expected}; {REPAIR}")
 
-    check(INDPTR, lambda part: np.diff(part) >= 1, "a rise of at least 1 a node", overlap=1)
+    check(INDPTR, lambda part: np.diff(part) >= 1, "a rise of at least 1 per node", overlap=1)
     check(INDICES, lambda part: part < nodes, f"nodes below {nodes}")
     check(WEIGHTS, lambda part: np.isfinite(part) & (part > 0), "finite numbers above 0")
     check(STEPS, np.isfinite, "finite numbers")
-    check(SPARSE[2], lambda part: np.diff(part) >= 0, "no fall", overlap=1)
+    check(SPARSE[2], lambda part: np.diff(part) >= 0, "values that never decrease", overlap=1)
     check(SPARSE[1], lambda part: (part >= 0) & (part < graph.num_features), f"columns below {graph.num_features}")
     low, high = (0, 1) if graph.multilabel else (UNKNOWN, np.iinfo(np.int64).max)
     check(LABELS, lambda part: (part >= low) & (part <= high), "labels from 0 on, or -1 for unknown")
     for split in graph.splits:
         check(f"splits/{split}.npy", lambda part: (part >= 0) & (part < nodes), f"nodes below {nodes}")
     if isinstance(graph.node_names, Names):
-        _ = graph.node_names.arrow  # decodes them, which checks them
+        _ = graph.node_names.arrow  # decoding checks them

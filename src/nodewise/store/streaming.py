@@ -1,10 +1,9 @@
-"""Arrays written to a store front to back, in parts, by those who never hold the whole."""
+"""ArrayWriter: an ``.npy`` file of a store, written front to back in parts of any size."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,15 +15,15 @@ from nodewise._util.types import AnyArray
 from nodewise.store import blocks
 from nodewise.store.manifest import StoredFile
 
-WRITER_BYTES = 6 * blocks.BLOCK_BYTES  # what an ArrayWriter holds: two blocks that fill, others that are hashed
+WRITER_BYTES = 6 * blocks.BLOCK_BYTES  # memory of an ArrayWriter: two blocks being filled, others being hashed
 HEADER_BYTES = 128  # room for any shape; numpy pads its own headers to a multiple of 64
 
 
 class ArrayWriter:
     """An ``.npy`` file that grows by rows; its header, and with it its length, is written last.
 
-    Blocks are hashed on other threads while the next rows are made. A file cut off at any point can be gone on with:
-    ``keep`` rows of what is there are kept, what lies behind them is dropped.
+    Blocks are hashed on other threads while the next rows are computed. Writing can continue after an interruption at
+    any point: the first ``keep`` rows of the file are kept, and what follows them is dropped.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, ArrayWriter(Path(folder, "a.npy"), np.int64) as writer:
@@ -39,11 +38,11 @@ class ArrayWriter:
         self.rows = keep or 0
         self._tail = () if width is None else (width,)
         self._row_bytes = self.dtype.itemsize * (1 if width is None else width)
-        self._stream = path.open("w+b" if keep is None else "r+b", buffering=0)
+        self._stream = path.open("w+b" if keep is None else "r+b")
         self._pool = ThreadPoolExecutor(thread_count(None))
         end = HEADER_BYTES + self.rows * self._row_bytes
         self._stream.truncate(end)
-        # The first block waits for its header. Of what is kept, whole blocks are hashed again; the rest is read back.
+        # The first block waits for its header. Whole blocks of the rows kept are hashed again, the rest is read back.
         self._ready: list[Future[str]] = [
             self._pool.submit(self._hash_of, b) for b in range(1, end // blocks.BLOCK_BYTES)
         ]
@@ -56,7 +55,9 @@ class ArrayWriter:
         part = np.ascontiguousarray(array, self.dtype)
         self.rows += part.shape[0]
         data = part.reshape(-1).view(np.uint8).data.cast("B")
-        for piece in _written(self._stream, data):
+        for first in range(0, data.nbytes, blocks.BLOCK_BYTES):
+            piece = data[first : first + blocks.BLOCK_BYTES]
+            self._stream.write(piece)
             self._pending += piece
             while len(self._pending) >= blocks.BLOCK_BYTES:
                 block = bytes(memoryview(self._pending)[: blocks.BLOCK_BYTES])
@@ -65,12 +66,14 @@ class ArrayWriter:
                     self._ready.append(self._pool.submit(_sha256, block))
                     self._wait_for_hashes()
                 self._open += blocks.BLOCK_BYTES
+        self._stream.flush()
 
     def finish(self) -> StoredFile:
-        """Write the header; what the manifest is to say of the file."""
+        """Write the header; returns what the manifest says about the file."""
         shape = (self.rows, *self._tail)
         self._stream.seek(0)
         self._stream.write(_header(self.dtype, shape))
+        self._stream.flush()
         size = HEADER_BYTES + self.rows * self._row_bytes
         hashes = [self._hash_of(0), *(future.result() for future in self._ready)]
         if self._open and size % blocks.BLOCK_BYTES:
@@ -81,7 +84,7 @@ class ArrayWriter:
         return _sha256(os.pread(self._stream.fileno(), blocks.BLOCK_BYTES, block * blocks.BLOCK_BYTES))
 
     def _wait_for_hashes(self) -> None:
-        """So that no more than a few blocks wait in memory."""
+        """Keep no more than a few blocks waiting in memory."""
         for future in self._ready[-4:-2]:
             future.result()
 
@@ -91,13 +94,6 @@ class ArrayWriter:
     def __exit__(self, *_: object) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._stream.close()
-
-
-def _written(stream: Any, data: memoryview) -> Iterator[memoryview]:
-    while data.nbytes:
-        count = stream.write(data[: blocks.BLOCK_BYTES])
-        yield data[:count]
-        data = data[count:]
 
 
 def _sha256(data: bytes) -> str:

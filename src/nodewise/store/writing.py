@@ -1,9 +1,9 @@
-"""A graph to a store."""
+"""Write a graph as a store, and the parts that imports write: an array, names, the manifest."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,11 @@ import scipy.sparse as sp
 
 from nodewise._util import atomic
 from nodewise._util.errors import InputError
-from nodewise._util.types import AnyArray, IntArray
+from nodewise._util.types import AnyArray
 from nodewise.graph import Graph
+from nodewise.graph.checks import UNKNOWN, present_labels
 from nodewise.graph.features import Quantized
-from nodewise.store.blocks import HashedFile, slices
+from nodewise.store.blocks import hashed, slices
 from nodewise.store.manifest import (
     DENSE,
     INDICES,
@@ -36,7 +37,7 @@ from nodewise.store.names import arrow_strings
 from nodewise.store.streaming import ArrayWriter
 
 NAMES_PER_GROUP = 1 << 20
-MOST_LISTED = 1 << 16  # labels
+MOST_LISTED = 1 << 16  # labels in a manifest
 
 
 def write_store(
@@ -52,51 +53,60 @@ def write_store(
     ['indices.npy', 'indptr.npy', 'manifest.json']
     """
     arrays = _arrays(graph)
-    described = Manifest(
-        counts={
-            "nodes": graph.num_nodes,
-            "entries": graph.num_entries,
-            "edges": graph.num_edges,
-            "features": graph.num_features,
-            "classes": _num_classes(graph),
-        },
-        flags={
-            "weighted": graph.edge_weight is not None,
-            "multilabel": graph.multilabel,
-            "sparse_features": sp.issparse(graph.features),
-        },
-        files={},
-        name=graph.name,
-        label_names=None if graph.label_names is None else tuple(str(label) for label in graph.label_names),
-        degrees={"total": graph.total_degree, "least": graph.least_degree},
-        present_labels=listed_labels(graph.present_labels) if graph.labels is not None else None,
-        provenance={} if provenance is None else provenance,
-    )
     try:
-        to_json(described)
+        json.dumps(provenance, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InputError(f"provenance: {error}; expected what JSON can hold") from error
     with atomic.new_folder(path, overwrite, ours=is_store) as folder:
         if graph.splits:
             (folder / "splits").mkdir()
-        files = {name: _write_array(folder / name, array) for name, array in arrays.items()}
+        files = {name: write_array(folder / name, array) for name, array in arrays.items()}
         if graph.node_names is not None:
             files[NAMES] = write_names(folder / NAMES, graph.node_names)
-        write_manifest(folder, dataclasses.replace(described, files=files))
+        degrees = {"total": graph.total_degree, "least": graph.least_degree}
+        known = {"name": graph.name, "degrees": degrees, "provenance": provenance or {}}
+        write_manifest(folder, describe(files, graph.num_features, graph.labels, graph.label_names, **known))
 
 
-def listed_labels(labels: IntArray) -> tuple[int, ...] | None:
-    """Labels as a manifest keeps them; None where there are too many to list."""
-    return tuple(labels.tolist()) if labels.size <= MOST_LISTED else None
+def describe(
+    files: Mapping[str, StoredFile],
+    num_features: int,
+    labels: AnyArray | None,
+    label_names: Sequence[str] | None,
+    **known: Any,
+) -> Manifest:
+    """The manifest of finished ``files``; ``known`` are the fields that do not follow from them."""
+    nodes, entries = files[INDPTR].shape[0] - 1, files[INDICES].shape[0]
+    multilabel = labels is not None and labels.ndim == 2
+    classes, present = 0, None
+    if labels is not None and multilabel:
+        classes = labels.shape[1]
+    elif labels is not None:
+        classes = max(int(labels.max(initial=UNKNOWN)) + 1, len(label_names or ()))
+        present = tuple(present_labels(labels).tolist())
+    return Manifest(
+        counts={
+            "nodes": nodes,
+            "entries": entries,
+            "edges": (entries - nodes) // 2,
+            "features": int(num_features),
+            "classes": classes,
+        },
+        flags={"weighted": WEIGHTS in files, "multilabel": multilabel, "sparse_features": SPARSE[0] in files},
+        files=files,
+        label_names=None if label_names is None else tuple(map(str, label_names)),
+        present_labels=present if present is not None and len(present) <= MOST_LISTED else None,
+        **known,
+    )
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Make a folder of finished files a store."""
+    """Turn a folder of finished files into a store."""
     (folder / MANIFEST).write_text(to_json(manifest), encoding="utf-8")
 
 
 def _arrays(graph: Graph) -> dict[str, Any]:
-    """The arrays of a graph by file name, each of a type that the format has."""
+    """The arrays of a graph by file name, each of a type that a store can hold."""
     features, steps = graph.features, None
     if isinstance(features, Quantized):
         steps = np.stack([features.scale, features.offset])
@@ -123,15 +133,8 @@ def _arrays(graph: Graph) -> dict[str, Any]:
     return {name: array for name, array in arrays.items() if array is not None}
 
 
-def _num_classes(graph: Graph) -> int:
-    if graph.labels is None:
-        return 0
-    if graph.labels.ndim == 2:
-        return int(graph.labels.shape[1])
-    return max(int(graph.labels.max()) + 1, len(graph.label_names or ()))
-
-
-def _write_array(path: Path, array: AnyArray) -> StoredFile:
+def write_array(path: Path, array: AnyArray) -> StoredFile:
+    """Write one array of a store, about a block at a time."""
     with ArrayWriter(path, array.dtype, *array.shape[1:]) as writer:
         for part in slices(array):
             writer.append(part)
@@ -139,13 +142,13 @@ def _write_array(path: Path, array: AnyArray) -> StoredFile:
 
 
 def write_names(path: Path, names: Sequence[str]) -> StoredFile:
-    """Names of nodes as Parquet, in groups, so that a part of them can be read."""
+    """Write the names of nodes as Parquet, in row groups, so that a part of them can be read."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     schema = pa.schema([pa.field("name", pa.large_string(), nullable=False)])
-    with HashedFile(path) as file, pq.ParquetWriter(file, schema) as writer:
+    with path.open("wb") as file, pq.ParquetWriter(file, schema) as writer:
         for first in range(0, len(names), NAMES_PER_GROUP):
             part = arrow_strings(names[first : first + NAMES_PER_GROUP])
             writer.write_table(pa.table([part], schema=schema))
-    return file.described("string", (len(names),))
+    return hashed(path, "string", (len(names),))

@@ -1,4 +1,4 @@
-"""The search for a network and its training, on one diffusion: ``nodewise tune``."""
+"""``nodewise tune``: search for the parameters of diffusion, network and training that suit a graph best."""
 
 from nodewise.tune.study import Tuned, tune
 from nodewise.tune.trials import Trial

@@ -1,4 +1,4 @@
-"""One diffusion for all trials: the hops of nodes kept apart, and rows mixed from them."""
+"""One diffusion for all trials: the features of nodes per hop, and the rows that are mixed from them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class HopBank:
         self._bank = found.apply(graph.features, feature_norm)
 
     def rows(self, omega: float, rho: float, row_norm: str) -> FloatArray:
-        """Rows of all nodes, as :class:`nodewise.NIGCN` with this curve and ``max_hops=hops`` makes them, and beside
-        them the nodes' own features."""
+        """The rows that :class:`nodewise.NIGCN` makes with this curve and ``max_hops=hops``, and the nodes' own
+        features beside them."""
         shares = ghd(omega, rho, self.hops)
         reach = diffusion_lengths(self.graph, self.nodes, tau_of_length(self.graph, worthwhile_hops(shares)))
         weights = np.where(np.arange(self.hops + 1) <= reach[:, None], shares, 0).astype(np.float32)
@@ -39,7 +39,7 @@ class HopBank:
 
 
 def affordable_hops(nodes: int, features: int, memory: int | str | None) -> int:
-    """How deep a bank can be that takes half of the memory."""
+    """The number of hops of a bank that takes at most half of the memory."""
     budget = memory_budget(memory) // 2
     hops = min(DEEPEST, budget // (4 * max(1, nodes * features)) - 1)
     if hops < FEWEST_HOPS:

@@ -1,4 +1,4 @@
-"""What a trial is worth: an ensemble learns with one half of the validation labels and is judged by the other.
+"""The score of a trial: an ensemble learns with one half of the validation labels and is judged by the other.
 
 Plain functions of their arguments, so that they can run in any process.
 """
@@ -30,7 +30,7 @@ from nodewise.learn.trainer import LabelledRows, tuned
 
 @dataclass(frozen=True)
 class Problem:
-    """A split as places in the rows of a bank, the validation nodes in two halves.
+    """A split as positions in the rows of a bank, with the validation nodes in two halves.
 
     ``labels``: of all rows; only those of training and validation nodes are read.
     """
@@ -42,21 +42,21 @@ class Problem:
     unlabelled: IntArray
 
     @classmethod
-    def dealt(cls, graph: Graph, split: Split, unlabelled: IntArray, nodes: IntArray, seed: int) -> Problem:
-        """``nodes``: of the bank, in order. Of each class, every half gets as many validation nodes as the other."""
+    def of(cls, graph: Graph, split: Split, unlabelled: IntArray, nodes: IntArray, seed: int) -> Problem:
+        """``nodes``: those of the bank, in order. Both halves get equally many validation nodes of each class."""
         assert graph.labels is not None  # checked before
         order = np.random.default_rng(seed).permutation(split.val)
         if not graph.multilabel:
             order = order[np.argsort(graph.labels[order], kind="stable")]
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NodewiseWarning)  # the default has named missing classes
+            warnings.simplefilter("ignore", NodewiseWarning)  # the default has warned of missing classes
             classes = Classes.of(graph, split.train, split.val)
-        parts = (np.searchsorted(nodes, part) for part in (split.train, order[::2], order[1::2], unlabelled))
-        train, first, second, rest = parts
+        parts = (split.train, order[::2], order[1::2], unlabelled)
+        train, first, second, rest = (np.searchsorted(nodes, part) for part in parts)
         return cls(classes, graph.labels[nodes], train, (first, second), rest)
 
     def data(self, rows: FloatArray, judge: int) -> TrainingData:
-        """What is learned from where the half ``judge`` is not to be seen."""
+        """What a model learns from that must not see the half ``judge``."""
         train, val = (self._labelled(rows, places) for places in (self.train, self.halves[1 - judge]))
         count = self.classes.ids.size
         shares, unlabelled = known_shares(val[1], train[1], count), torch.from_numpy(rows[self.unlabelled])
@@ -67,16 +67,16 @@ class Problem:
 
 
 class Answers(NamedTuple):
-    """The nodes of a half, as places in the rows of a bank, their labels, and those that they were given."""
+    """The nodes of a half, as positions in the rows of a bank, their true labels and the predicted ones."""
 
     places: IntArray
     true: AnyArray
-    said: AnyArray
+    predicted: AnyArray
 
 
 @dataclass(frozen=True)
 class Judged:
-    """``value``: micro-F1, so far where a trial was ``given_up``; ``reports``: the value after each half."""
+    """``value``: micro-F1 (until it was ``given_up``, if it was); ``reports``: the value after each half."""
 
     value: float
     given_up: bool
@@ -94,7 +94,7 @@ def judged(
 ) -> Judged | None:
     """Judge half after half, until all values so far are below the floor of a step.
 
-    None if it is later than ``deadline`` (as of :func:`time.time`) to begin with.
+    None if ``deadline`` (a :func:`time.time`) has passed before it begins.
     """
     started = time.time()
     if started > deadline:
@@ -103,7 +103,7 @@ def judged(
     reports: list[float] = []
     given_up = False
     for step, part in enumerate(answers(params, seed, rows, problems)):
-        values.append(micro_f1(part.true, part.said))
+        values.append(micro_f1(part.true, part.predicted))
         reports.append(float(np.mean(values)))
         given_up = step < min(len(floors), 2 * len(problems) - 1) and max(reports) < floors[step]
         if given_up:
@@ -112,7 +112,7 @@ def judged(
 
 
 def answers(params: Mapping[str, Any], seed: int, rows: FloatArray, problems: Sequence[Problem]) -> Iterator[Answers]:
-    """What a model with ``params`` says of each half of each split, when it is asked for."""
+    """What a model with ``params`` predicts for each half of each split, one at a time."""
     given = NIGCN(**params).get_params()
     own = {name: given[name] for name in ("hidden", "dropout", "lr", "epochs", "patience", "members", "teach")}
     network = NetworkConfig(**own, layers=AUTO, weight_decay=AUTO, bias=True, balanced=False, seed=seed, threads=1)
@@ -121,14 +121,14 @@ def answers(params: Mapping[str, Any], seed: int, rows: FloatArray, problems: Se
             true = problem.labels[places]
             try:
                 data = problem.data(rows, judge)
-                said = _labels(data, problem.classes, network.suited(data.train[0].shape[0]), rows[places])
+                predicted = _labels(data, problem.classes, network.suited(data.train[0].shape[0]), rows[places])
             except InputError:  # training diverged: nothing is right
-                said = np.full_like(true, -1)
-            yield Answers(places, true, said)
+                predicted = np.full_like(true, -1)
+            yield Answers(places, true, predicted)
 
 
 def _labels(data: TrainingData, classes: Classes, network: NetworkConfig, rows: FloatArray) -> AnyArray:
-    """The labels of ``rows``, by an ensemble that learned from ``data``."""
+    """The labels of ``rows``, predicted by an ensemble that learned from ``data``."""
     assert data.val is not None
     most, diffused = ROWS_OF_NARROW if data.diffused < ROWS else ROWS, data.without_own()
     assert diffused.val is not None
@@ -142,13 +142,13 @@ def _labels(data: TrainingData, classes: Classes, network: NetworkConfig, rows: 
 
 
 def _some(part: LabelledRows, most: int) -> LabelledRows:
-    """At most so many rows, as far apart as can be: they may lie class by class."""
+    """At most ``most`` rows, evenly spaced: they may be sorted by class."""
     few = slice(None, None, -(-part[0].shape[0] // most))
     return part[0][few], part[1][few]
 
 
 class Verdict(NamedTuple):
-    """Shares of labels that are right with the default and with another point; how many more, and how sure that is."""
+    """Shares of labels that the default and another point predict right, how many more labels, and its error."""
 
     default_value: float
     confirmed_value: float
@@ -157,16 +157,15 @@ class Verdict(NamedTuple):
 
 
 def compared(default: Sequence[Answers], other: Sequence[Answers]) -> Verdict:
-    """Both on the same halves, label by label.
+    """Compare both on the same halves, label by label.
 
-    Labels that are right in both or in neither say nothing. Of the ``n`` others each is a fair coin if the two are
-    equally good, so the difference has a standard error of ``sqrt(n)``. What several splits say of one node is not
-    independent, and is added up first.
+    Labels that both or neither predict right say nothing. Each of the ``n`` others is a fair coin if the two are
+    equally good, so the difference has a standard error of ``sqrt(n)``. The results of one node in several splits are
+    not independent, and are added up first.
     """
-    change = [
-        (new.said == new.true).astype(int) - (old.said == old.true) for old, new in zip(default, other, strict=True)
-    ]
+    right = [[part.predicted == part.true for part in parts] for parts in (default, other)]
+    change = [new.astype(int) - old for old, new in zip(*right, strict=True)]
     each = np.concatenate([part.reshape(part.shape[0], -1).sum(1) for part in change])
     by_node = np.bincount(np.concatenate([part.places for part in default]), each)
-    values = [float(np.mean([micro_f1(part.true, part.said) for part in parts])) for parts in (default, other)]
+    values = [float(np.mean([micro_f1(part.true, part.predicted) for part in parts])) for parts in (default, other)]
     return Verdict(values[0], values[1], int(by_node.sum()), float(np.sqrt(np.square(by_node).sum())))

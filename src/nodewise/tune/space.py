@@ -1,4 +1,4 @@
-"""What is tuned, and between which bounds."""
+"""The search space: which parameters are tuned, and their bounds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nodewise.learn.search import CURVES
 if TYPE_CHECKING:
     from optuna import Trial
 
-NUMBERS = {  # name: least, most; all of them more alike by ratio than by difference
+NUMBERS = {  # lower and upper bound, on a logarithmic scale
     "omega": (min(omega for omega, _ in CURVES), max(omega for omega, _ in CURVES)),
     "rho": (0.01, 2.0),
     "lr": (0.002, 0.1),
@@ -20,7 +20,7 @@ NAMES = (*NUMBERS, "dropout", *CHOICES)
 
 
 def suggested(trial: Trial, hops: int) -> dict[str, Any]:
-    """A point of the space, for a bank of so many ``hops``."""
+    """A point of the space, for a bank of this many ``hops``."""
     point = {
         **{name: trial.suggest_float(name, *bounds, log=True) for name, bounds in NUMBERS.items()},
         "dropout": trial.suggest_float("dropout", 0.0, MOST_DROPOUT),
@@ -30,7 +30,7 @@ def suggested(trial: Trial, hops: int) -> dict[str, Any]:
 
 
 def neighbours(point: dict[str, Any], hops: int) -> list[dict[str, Any]]:
-    """Points that differ from ``point`` in one thing each: a search begins with them."""
+    """Points that differ from ``point`` in one parameter each: a search begins with them."""
     changes: list[dict[str, Any]] = [
         {"omega": 1.25 * point["omega"]},
         {"omega": point["omega"] / 1.25},
@@ -47,12 +47,12 @@ def neighbours(point: dict[str, Any], hops: int) -> list[dict[str, Any]]:
 
 
 def within(point: dict[str, Any]) -> dict[str, Any]:
-    """The nearest point of the space: on its scales, a rho of 0 has no place."""
+    """The nearest point of the space: a logarithmic scale has no place for a rho of 0."""
     numbers = {name: min(max(float(point[name]), low), high) for name, (low, high) in NUMBERS.items()}
     choices = {name: point[name] for name in CHOICES}
     return {**numbers, "dropout": min(max(point["dropout"], 0.0), MOST_DROPOUT), **choices}
 
 
 def _in_reach(point: dict[str, Any], hops: int) -> dict[str, Any]:
-    """``omega`` lowered where the weights would peak beyond the last hop of the bank, or would have no sum."""
+    """``omega`` lowered if the weights would otherwise peak beyond the last hop of the bank, or not have a sum."""
     return {**point, "omega": min(point["omega"], hops ** point["rho"] if point["rho"] else 0.98)}

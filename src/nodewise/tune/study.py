@@ -1,4 +1,4 @@
-"""A study: what was tried so far, kept in a folder, and what came of it."""
+"""Tune a graph: :func:`tune` runs the trials that are missing in the folder of a study, and picks the parameters."""
 
 from __future__ import annotations
 
@@ -32,16 +32,15 @@ from nodewise.tune.trials import BATCH, Trial, Trials, finished, nodes_of
 
 STUDY, PRESET, PICTURE = "study.log", "preset.json", "trials.png"
 SURE = 2.0  # standard errors by which a trial has to be better than the default
-FORMAT = {"study_version": 2}  # before, a trial was one network
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """All trials of a study, the default first, and whether the ``best`` of them is better than that.
+    """All trials of a study, the default first, and whether the ``best`` of them is better than the default.
 
-    ``default_value``, ``confirmed_value``: the shares of validation labels that the default and the best trial have
-    right when both are judged once more; ``gain``: how many labels more. ``params``: those of the best trial where it
-    is better, else those of the default.
+    ``default_value``, ``confirmed_value``: the shares of validation labels that the default and the best trial predict
+    right when both are judged once more; ``gain``: how many labels more. ``params``: those of the best trial if it is
+    better, else those of the default.
     """
 
     dataset: str
@@ -88,7 +87,11 @@ def tune(
     deadline = math.inf if timeout is None else time.time() + timeout
     common: dict[str, Any] = {"seed": checked_seed(seed), "threads": threads, "memory": memory}
     optuna = _optuna()
-    _check_limits(trials, timeout, threads, memory)
+    check_whole("trials", trials)
+    thread_count(threads)
+    memory_budget(memory)
+    if timeout is not None and not timeout > 0:
+        raise InputError(f"timeout={timeout}: expected a number of seconds above 0")
     where = resolve_source(source, data_dir)
     graph, place = featured(load(*where)), Path(folder).absolute()
     check_features(graph)
@@ -97,7 +100,7 @@ def tune(
         "graph": graph_id(where[0], graph),
         "splits": digest_of_splits(splits),
         "seed": common["seed"],
-        **FORMAT,
+        "study_version": 2,  # in version 1 a trial was one network
     }
     with locked_run_dir(place, "study", identity):
         _mend(place / STUDY)
@@ -107,11 +110,11 @@ def tune(
                 study.set_user_attr("default", default_params(graph, splits, common, progress))
             progress("hop bank", 0, None)
             _continue(study, Trials(graph, splits, study.user_attrs["default"], **common), trials, deadline, progress)
-        return _told(graph, study, place)
+        return _result(graph, study, place)
 
 
 def _continue(study: Any, more: Trials, trials: int, deadline: float, progress: Progress) -> None:
-    """Make the trials that are missing, and compare the best with the default."""
+    """Run the trials that are missing, and compare the best with the default."""
     progress("trials", len(finished(study)), trials)
     for _ in more.run(study, trials - len(finished(study)), deadline):
         progress("trials", len(finished(study)), trials)
@@ -121,10 +124,8 @@ def _continue(study: Any, more: Trials, trials: int, deadline: float, progress: 
         study.set_user_attr("verdict", {"trial": best.number, "found": more.compare(best.point)})
 
 
-def default_params(
-    graph: Graph, splits: Sequence[Split], common: dict[str, Any], progress: Progress = silent
-) -> dict[str, Any]:
-    """What a model without parameters finds on the first split: the search begins where training ends.
+def default_params(graph: Graph, splits: Sequence[Split], common: dict[str, Any], progress: Progress) -> dict[str, Any]:
+    """The parameters that a model finds by itself on the first split: the search begins with them.
 
     ``common``: the model's seed, threads and memory.
     """
@@ -144,7 +145,7 @@ def _best(study: Any) -> Trial:
 
 
 def _verdict(study: Any) -> Verdict | None:
-    """The best trial against the default; None where that is not known yet."""
+    """The best trial against the default; None if that is not known yet."""
     if not finished(study):
         return None
     default, best = finished(study)[0], _best(study)
@@ -154,8 +155,8 @@ def _verdict(study: Any) -> Verdict | None:
     return Verdict(*kept["found"]) if kept.get("trial") == best.number else None
 
 
-def _told(graph: Graph, study: Any, place: Path) -> Tuned:
-    """Write the parameters and the picture."""
+def _result(graph: Graph, study: Any, place: Path) -> Tuned:
+    """Write the preset and the picture."""
     verdict, best, default = _verdict(study), _best(study), study.user_attrs["default"]
     assert verdict is not None
     tuned = Tuned(
@@ -177,14 +178,10 @@ def _optuna() -> Any:
 
 
 def _mend(file: Path) -> None:
-    """Take away a last line that is cut short, as a full disk leaves it: the next would be appended to it."""
+    """Remove an incomplete last line, which a full disk leaves: the next one would be appended to it."""
     with writing(file):
-        if not file.is_file():
-            return
-        content = file.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            os.truncate(file, whole)
+        if file.is_file():
+            os.truncate(file, file.read_bytes().rfind(b"\n") + 1)
 
 
 def _opened(optuna: Any, file: Path, seed: int) -> Any:
@@ -193,27 +190,15 @@ def _opened(optuna: Any, file: Path, seed: int) -> Any:
     from optuna.storages.journal import JournalFileBackend
 
     try:
-        study = optuna.create_study(
-            storage=JournalStorage(JournalFileBackend(str(file))),
-            study_name="nodewise",
-            direction="maximize",
-            load_if_exists=True,
-        )
+        storage = JournalStorage(JournalFileBackend(str(file)))
+        study = optuna.create_study(storage=storage, study_name="nodewise", direction="maximize", load_if_exists=True)
     except PermissionError as error:
         raise StoreError(f"{file}: {error.strerror}; make the folder writable, or choose another") from error
     except Exception as error:  # whatever a damaged journal makes Optuna raise
         raise StoreError(f"{file}: cannot be read as a study ({error}); {REFUSED}") from error
-    # numpy's old generators, which Optuna draws from, take seeds of 32 bits
+    # numpy's old generators, which Optuna uses, take seeds of 32 bits
     study.sampler = optuna.samplers.TPESampler(seed=(seed + len(study.trials)) % 2**32, n_startup_trials=BATCH)
     return study
-
-
-def _check_limits(trials: int, timeout: float | None, threads: int | None, memory: int | str | None) -> None:
-    check_whole("trials", trials)
-    thread_count(threads)
-    memory_budget(memory)
-    if timeout is not None and not timeout > 0:
-        raise InputError(f"timeout={timeout}: expected a number of seconds above 0")
 
 
 def _check_splits(graph: Graph, splits: Sequence[Split]) -> None:
@@ -221,7 +206,9 @@ def _check_splits(graph: Graph, splits: Sequence[Split]) -> None:
         raise InputError("splits: none given; expected at least one")
     for number, split in enumerate(splits):
         if split.val.size < 2:
-            raise InputError(f"split {number}: {split.val.size} validation nodes; expected at least two to judge by")
+            raise InputError(
+                f"split {number}: {split.val.size} validation nodes; expected at least two to judge trials"
+            )
         try:
             check_learned(graph, split.train, split.val)
         except InputError as error:

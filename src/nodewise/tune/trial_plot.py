@@ -1,59 +1,43 @@
-"""The trials of a study: how good each was, and how that goes with each parameter."""
+"""The picture of a study: the score of each trial, and the scores against each parameter."""
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nodewise._util.atomic import new_file
+from nodewise._util.plotting import BLUE, GREY, VERMILLION, save_picture
 from nodewise.tune.space import CHOICES, NAMES, NUMBERS, within
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from nodewise.tune.study import Tuned
-    from nodewise.tune.trials import Trial
 
-# Of Okabe and Ito's colours, which people with any colour vision can tell apart; shapes differ as well.
-VERMILLION, BLUE, GREY = "#d55e00", "#0072b2", "#8a8f98"
 COLUMNS = 3
-
-log = logging.getLogger("nodewise")
 
 
 def draw(tuned: Tuned, path: Path) -> bool:
-    """Write the picture; False, and a word in the log, where matplotlib is missing."""
-    try:
-        figure = make_figure(tuned)
-    except ImportError:
-        log.warning("no picture without matplotlib: pip install 'nodewise[tune]', then give the command again")
-        return False
-    with new_file(path) as temporary:
-        figure.savefig(temporary, format="png")
-    return True
+    """Write the picture; False if matplotlib is missing, which is logged."""
+    return save_picture(lambda: make_figure(tuned), path, "tune")
 
 
 def make_figure(tuned: Tuned) -> Figure:
-    """Above, trial after trial with the best so far; below, the value against each parameter."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    """At the top, the trials in order with the best so far; below, the score against each parameter."""
     from matplotlib.figure import Figure
 
     rows = -(-len(NAMES) // COLUMNS)
     figure = Figure(figsize=(9, 3.2 + 2.1 * rows), dpi=130, layout="constrained")
-    FigureCanvasAgg(figure)
     grid = figure.add_gridspec(1 + rows, COLUMNS, height_ratios=[1.6, *[1] * rows])
     _history(figure.add_subplot(grid[0, :]), tuned)
     for i, name in enumerate(NAMES):
-        axes = figure.add_subplot(grid[1 + i // COLUMNS, i % COLUMNS])
-        _slice(axes, tuned, name)
+        _slice(figure.add_subplot(grid[1 + i // COLUMNS, i % COLUMNS]), tuned, name)
     return figure
 
 
 def _history(axes: Any, tuned: Tuned) -> None:
-    whole, given_up = _apart(tuned.trials)
+    whole, given_up = ([t for t in tuned.trials if t.given_up is flag] for flag in (False, True))
     if given_up:
         axes.plot([t.number for t in given_up], [100 * t.value for t in given_up], "x", color=GREY, label="given up")
     axes.plot([t.number for t in whole], [100 * t.value for t in whole], "o", color=BLUE, ms=4, label="trial")
@@ -70,17 +54,14 @@ def _history(axes: Any, tuned: Tuned) -> None:
 
 
 def _slice(axes: Any, tuned: Tuned, name: str) -> None:
-    from matplotlib.ticker import NullFormatter
-
-    whole, given_up = _apart(tuned.trials)
-    place = (lambda value: value) if name not in CHOICES else CHOICES[name].index
+    whole, given_up = ([t for t in tuned.trials if t.given_up is flag] for flag in (False, True))
     for trials, mark, colour in ((given_up, "x", GREY), (whole, "o", BLUE), ([tuned.best], "D", VERMILLION)):
-        axes.plot(
-            [place(within(t.point)[name]) for t in trials], [100 * t.value for t in trials], mark, color=colour, ms=4
-        )
+        values = [within(trial.point)[name] for trial in trials]
+        x = [CHOICES[name].index(value) for value in values] if name in CHOICES else values
+        axes.plot(x, [100 * trial.value for trial in trials], mark, color=colour, ms=4)
     if name in NUMBERS:
         axes.set_xscale("log")
-        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.xaxis.set_minor_formatter("")
     if name in CHOICES:
         axes.set_xticks(range(len(CHOICES[name])), [_word(value) for value in CHOICES[name]])
         axes.margins(x=0.2)
@@ -90,17 +71,13 @@ def _slice(axes: Any, tuned: Tuned, name: str) -> None:
 
 
 def _frame(axes: Any, tuned: Tuned) -> None:
-    """From the trials that matter: a hopeless one would press all others together."""
+    """Limits from the trials that matter: a very bad one would squeeze all others together."""
     values = 100 * np.array([trial.value for trial in tuned.trials])
-    low = max(values.min(), np.quantile(values, 0.5) - 3 * (values.max() - np.quantile(values, 0.5)) - 1)
+    low = max(values.min(), np.median(values) - 3 * (values.max() - np.median(values)) - 1)
     margin = 0.5 + 0.06 * (values.max() - low)
     axes.set_ylim(low - margin, values.max() + margin)
     axes.grid(color="#e6e8eb", lw=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-
-
-def _apart(trials: list[Trial]) -> tuple[list[Trial], list[Trial]]:
-    return [t for t in trials if not t.given_up], [t for t in trials if t.given_up]
 
 
 def _word(value: Any) -> str:

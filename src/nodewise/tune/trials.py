@@ -1,7 +1,7 @@
-"""Trials on the rows of one hop bank: Optuna proposes them, several are made at a time.
+"""Trials on the rows of one hop bank: Optuna proposes them, and several run at a time.
 
-The first is the default, the next differ from it in one thing each. A trial that is worse than half of those before
-it is given up after any half of the validation labels but the last.
+The first is the default, the next differ from it in one parameter each. A trial that is worse than half of those before
+it is given up, after any half of the validation labels but the last.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BATCH = 8  # trials that are proposed together
 
 @dataclass(frozen=True)
 class Trial:
-    """``value``: the share of validation labels that were right (micro-F1), so far where it was ``given_up``."""
+    """``value``: the share of validation labels predicted right (micro-F1), until the trial was ``given_up``, if so."""
 
     number: int
     value: float
@@ -44,19 +44,19 @@ class Trial:
 
 
 def unlabelled_nodes(graph: Graph, split: Split, seed: int) -> IntArray:
-    """Those that teach a model with this ``seed``."""
+    """The unlabelled nodes that a model with this ``seed`` learns from."""
     task = Task(graph, split.train, split.val, np.zeros(0, np.int64))
     return task.unlabelled(0 if graph.multilabel else UNLABELLED, seed)
 
 
 def nodes_of(graph: Graph, splits: Sequence[Split], seed: int) -> IntArray:
-    """All nodes whose rows a trial takes, in order."""
+    """All nodes whose rows a trial uses, in order."""
     parts = [part for split in splits for part in (split.train, split.val, unlabelled_nodes(graph, split, seed))]
     return np.unique(np.concatenate(parts))
 
 
 class Trials:
-    """Trials on the rows of one hop bank, several at a time. ``default``: the parameters that they differ from."""
+    """Trials on the rows of one hop bank. ``default``: the parameters that they differ from."""
 
     def __init__(
         self, graph: Graph, splits: Sequence[Split], default: dict[str, Any], seed: int, threads: int | None,
@@ -71,10 +71,10 @@ class Trials:
         self._starts = [point, *neighbours(point, self.bank.hops)]
 
     def run(self, study: optuna.Study, count: int, deadline: float) -> Iterator[None]:
-        """Make ``study`` have so many more trials, if time allows; stops for a moment after each.
+        """Add ``count`` trials to ``study``, if time allows; yields after each.
 
-        A batch is proposed at once, so that what is found does not depend on how many are tried at the same time.
-        Diffusion has all threads for itself; small networks have use for one, so each trial has a process of its own.
+        A batch is proposed at once, so that the result does not depend on how many trials run at the same time.
+        Diffusion uses all threads; small networks can use only one, so each trial has a process of its own.
         """
         from joblib import Parallel, delayed
 
@@ -89,14 +89,13 @@ class Trials:
                     delayed(judged)(params, self.seed, self.rows(params), problems, floors, end)
                     for params, end in zip(every, ends, strict=True)
                 )
-                for _ in _told_one_by_one(study, batch, at_once(calls)):
-                    yield
+                yield from _recorded(study, batch, at_once(calls))
                 count -= len(batch)
 
     def compare(self, point: dict[str, Any]) -> Verdict:
-        """The default and ``point`` once more: halves are dealt anew and networks begin elsewhere.
+        """Judge the default and ``point`` once more, with other halves and other initial weights.
 
-        The best of many trials was lucky as well; that luck does not come twice.
+        The best of many trials was also lucky; that luck does not come twice.
         """
         from joblib import Parallel, delayed
 
@@ -111,7 +110,7 @@ class Trials:
 
     def _problems(self, deal: int) -> list[Problem]:
         return [
-            Problem.dealt(self.graph, split, unlabelled_nodes(self.graph, split, self.seed), self.bank.nodes, deal)
+            Problem.of(self.graph, split, unlabelled_nodes(self.graph, split, self.seed), self.bank.nodes, deal)
             for split in self.splits
         ]
 
@@ -119,12 +118,12 @@ class Trials:
         """New trials, each with the point that it tries."""
         batch, first = [], len(finished(study))
         for place in range(first, first + count):
-            start = self._starts[place] if place < len(self._starts) else None
-            if start is not None:
+            starts = self._starts[place : place + 1]
+            for start in starts:
                 study.enqueue_trial(within(start))
             trial = study.ask()
             point = suggested(trial, self.bank.hops)
-            trial.set_user_attr("point", point if start is None else start)  # the default may lie outside the space
+            trial.set_user_attr("point", starts[0] if starts else point)  # the default may lie outside the space
             batch.append(trial)
         return batch
 
@@ -133,37 +132,37 @@ def _all_answers(*args: Any) -> list[Answers]:
     return list(answers(*args))
 
 
-def _told_one_by_one(
-    study: optuna.Study, batch: list[optuna.Trial], verdicts: Generator[Judged | None, None, None]
+def _recorded(
+    study: optuna.Study, batch: list[optuna.Trial], results: Generator[Judged | None, None, None]
 ) -> Iterator[None]:
-    """Tell ``study`` of each trial that ends; those that do not will not be counted."""
+    """Record the result of each trial in ``study``; trials without a result are not counted."""
     from optuna.trial import TrialState
 
     waiting = list(batch)
     try:
-        for verdict in verdicts:
+        for result in results:
             trial = waiting.pop(0)
-            if verdict is None:
+            if result is None:
                 study.tell(trial, state=TrialState.FAIL)
                 continue
-            for step, value in enumerate(verdict.reports):
+            for step, value in enumerate(result.reports):
                 trial.report(value, step)
-            trial.set_user_attr("seconds", verdict.seconds)
-            if verdict.given_up:
+            trial.set_user_attr("seconds", result.seconds)
+            if result.given_up:
                 study.tell(trial, state=TrialState.PRUNED)
             else:
-                study.tell(trial, verdict.value)
+                study.tell(trial, result.value)
             yield
     finally:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # that what an interrupt leaves is not used
-            verdicts.close()
+            warnings.simplefilter("ignore", UserWarning)  # joblib: after an interrupt some results are not used
+            results.close()
         for trial in waiting:
             study.tell(trial, state=TrialState.FAIL)
 
 
 def _floors(study: optuna.Study) -> list[float]:
-    """What half of the trials that were not given up had at each step; nothing before enough were tried."""
+    """The median at each step of the trials that were not given up; empty until enough trials have ended."""
     if len(finished(study)) < STARTING:
         return []
     whole = [list(trial.intermediate_values.values()) for trial in study.trials if trial.state.name == "COMPLETE"]
@@ -171,7 +170,7 @@ def _floors(study: optuna.Study) -> list[float]:
 
 
 def finished(study: optuna.Study) -> list[Trial]:
-    """The trials that ended, whether they were given up or not; the default is the first."""
+    """The trials that ended, including those given up; the default is the first."""
     states = {"COMPLETE": False, "PRUNED": True}
     return [
         Trial(t.number, float(t.value), states[t.state.name], t.user_attrs["seconds"], t.user_attrs["point"])

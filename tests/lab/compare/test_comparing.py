@@ -1,4 +1,4 @@
-"""Comparisons as a library call: what fails is a row, what is finished is kept, what differs is refused."""
+"""Comparisons as a library call: what fails is a row, finished work is kept, other arguments are refused."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from nodewise.graph.splits import random_splits
 from nodewise.lab.compare import compare
 from nodewise.lab.compare.result_files import Folder
 from nodewise.lab.compare.settings import model_of, plain
-from nodewise.lab.compare.worker_task import Task
+from nodewise.lab.compare.worker import Task
 from nodewise.lab.rivals import method
 from nodewise.learn.evaluate import evaluate
 
@@ -48,7 +48,7 @@ def place(tmp_path_factory):
 
 @pytest.fixture
 def again(place, tmp_path, monkeypatch):
-    """Go on in a copy of the finished folder, the same way but for the changes; ``without`` are results to delete."""
+    """Continue in a copy of the finished folder with some arguments changed; ``without``: results to delete first."""
     monkeypatch.setattr("nodewise.lab.compare.score_plot.draw", lambda *_: False)  # tested elsewhere, and slow
 
     def call(methods=("NIGCN",), without=(), **changes):
@@ -99,7 +99,7 @@ def test_a_row_is_what_evaluate_gives_on_the_same_splits(place):
     assert 50e6 < row.peak_memory < 50e9
 
 
-def test_the_folder_says_how_the_numbers_came_about(place):
+def test_the_folder_says_how_the_numbers_were_made(place):
     content = json.loads((place.done / "comparison.json").read_text())
     assert content == json.loads(json.dumps(place.made.to_json()))
     assert (content["graph"]["nodes"], content["graph"]["features"], content["graph"]["classes"]) == (300, 8, 3)
@@ -121,7 +121,7 @@ def test_progress_names_the_worker_and_ends_with_the_row(place):
 # ---------------------------------------------------------------------- what goes wrong is a row
 
 
-def test_a_method_that_fails_is_a_row_with_its_message_and_others_go_on(again):
+def test_a_method_that_fails_is_a_row_with_its_message_and_others_still_run(again):
     made = again(["NIGCN", "SGC"], settings={**FAST, "SGC": {"hops": -1}})
     assert [row.method for row in made.rows] == ["SGC", "NIGCN"]  # the paper's order
     failed = made.row("SGC")
@@ -135,7 +135,7 @@ def test_a_method_that_fails_is_a_row_with_its_message_and_others_go_on(again):
 def test_a_killed_worker_is_a_row_that_says_so(again):
     kill = in_worker(lambda pid: os.kill(pid, signal.SIGKILL))
     made = again(["NIGCN", "SGC"], progress=kill)
-    assert "killed, most likely for want of memory" in made.row("SGC").note
+    assert "killed, most likely for lack of memory" in made.row("SGC").note
     assert made.row("NIGCN").complete
     crashed = again(["SGC"], progress=in_worker(lambda pid: os.kill(pid, signal.SIGSEGV)))
     assert "SIGSEGV" in crashed.row("SGC").note
@@ -150,7 +150,7 @@ def test_out_of_time_leaves_the_mean_of_the_splits_that_were_finished(again, pla
     assert not alive(workers[0])
 
 
-# ---------------------------------------------------------------------- going on
+# ---------------------------------------------------------------------- continuing
 
 
 def test_the_same_call_makes_only_what_is_missing(again, place):
@@ -179,7 +179,7 @@ def test_a_method_made_from_kept_settings_is_the_one_that_was_asked_for():
     assert made["threads"] == 1
 
 
-def test_an_interrupt_ends_the_worker_and_leaves_a_folder_to_go_on_with(again):
+def test_an_interrupt_ends_the_worker_and_the_same_call_continues(again):
     workers = []
 
     def interrupt(pid):

@@ -18,23 +18,20 @@ from nodewise.lab.paper import (
     Figure,
     Result,
     Table,
-    ablation,
     complexity,
     plotting,
     reproduce,
-    sensitivity,
     subjects,
+    variants,
 )
-from nodewise.lab.paper.catalogue import Experiment, experiments_named
 from nodewise.lab.paper.complexity import slope
-from nodewise.lab.paper.f1_tables import f1_table
-from nodewise.lab.paper.markdown import markdown_table
+from nodewise.lab.paper.experiments import Experiment, experiments_named
+from nodewise.lab.paper.f1_and_time import f1_table, shortfalls, table_run
 from nodewise.lab.paper.neighbour_weights import share_of_neighbours
-from nodewise.lab.paper.page import html_page
+from nodewise.lab.paper.page import html_page, markdown_lines
 from nodewise.lab.paper.published import facts, reported
 from nodewise.lab.paper.result import Record, shown
-from nodewise.lab.paper.runs import shortfalls, table_run
-from nodewise.lab.paper.words import effect
+from nodewise.lab.paper.variants import effect
 from nodewise.lab.rivals import METHODS, method
 from nodewise.lab.rivals import settings as preset
 from nodewise.learn.evaluate import evaluate
@@ -68,9 +65,7 @@ def toy(monkeypatch):
         table = Table("a <table>", columns, [["NIGCN", [80.0, 1.0], [81.0, 2.0]], ["SGC", None, "out of memory"]])
         return Result(["It is 5 < 6."], [table], [Figure("toy", png, "a & b")], ["nothing"])
 
-    made = Experiment("ghd", "ghd_curves", "Toy", "Figure 1", "Is it?")
-    monkeypatch.setattr(Experiment, "run", property(lambda _: run))
-    monkeypatch.setitem(EXPERIMENTS, "ghd", made)
+    monkeypatch.setattr(Experiment, "run", lambda _, context: run(context))
     return calls
 
 
@@ -78,15 +73,14 @@ def toy(monkeypatch):
 
 
 def test_every_method_has_a_score_in_the_paper():
-    told = {*facts("transductive_f1")["rows"], *facts("inductive_f1")["rows"]}
-    assert told == set(METHODS)
+    assert {*facts("transductive_f1")["rows"], *facts("inductive_f1")["rows"]} == set(METHODS)
 
 
 @pytest.mark.parametrize(
     "name", ["transductive_f1", "inductive_f1", "seconds_small", "seconds_large", "labels", "labels_seconds",
              "sensitivity", "hyperparameters", "head", "datasets", "complexity", "ghd"]
 )  # fmt: skip
-def test_every_row_of_the_paper_has_a_number_a_column(name):
+def test_every_row_of_the_paper_has_one_number_per_column(name):
     table = facts(name)
     assert table["source"]
     assert {len(row) for row in table["rows"].values()} == {len(table["columns"])}
@@ -113,16 +107,11 @@ def test_the_paper_and_the_ablation_agree_on_nigcn():
 # ---------------------------------------------------------------------- keeping and resuming
 
 
-def test_a_finished_experiment_is_not_run_again(toy, tmp_path):
+def test_a_finished_experiment_is_read_from_its_file_and_run_again_only_with_other_arguments(toy, tmp_path):
     context = Context(tmp_path / "out")
     first = reproduce(["ghd"], context)
     assert reproduce(["ghd"], context) == first
     assert len(toy) == 1
-
-
-def test_other_arguments_run_it_again(toy, tmp_path):
-    context = Context(tmp_path / "out")
-    reproduce(["ghd"], context)
     reproduce(["ghd"], dataclasses.replace(context, seed=1))
     assert len(toy) == 2
 
@@ -141,19 +130,13 @@ def test_a_damaged_record_is_made_again(toy, tmp_path, damage):
     assert json.loads((tmp_path / "out" / "ghd.json").read_text())["name"] == "ghd"
 
 
-def test_a_record_survives_its_file(toy, tmp_path):
-    record = reproduce(["ghd"], Context(tmp_path / "out"))[0]
-    found = Record.from_json(json.loads((tmp_path / "out" / "ghd.json").read_text()))
-    assert found == record
-
-
 def test_an_experiment_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
-    def run(context):
-        raise InputError("no such graph")
+    def run(self, context):
+        if self.name == "ghd":
+            raise InputError("no such graph")
+        return Result(["done"])
 
-    monkeypatch.setattr(
-        Experiment, "run", property(lambda self: run if self.name == "ghd" else lambda _: Result(["done"]))
-    )
+    monkeypatch.setattr(Experiment, "run", run)
     with pytest.raises(InputError, match="ghd did not finish; ghd: no such graph"):
         reproduce(["ghd", "weights"], Context(tmp_path / "out"))
     assert (tmp_path / "out" / "weights.json").is_file()
@@ -188,10 +171,13 @@ def test_all_means_every_experiment():
 # ---------------------------------------------------------------------- the page
 
 
-class _Links(HTMLParser):
-    def __init__(self):
+class Page(HTMLParser):
+    """The links, unclosed tags and text of a page."""
+
+    def __init__(self, path):
         super().__init__()
         self.links, self.open, self.text = [], [], []
+        self.feed(path.read_text())
 
     def handle_starttag(self, tag, attrs):
         self.links += [(tag, value) for name, value in attrs if name in ("src", "href", "srcset", "data", "poster")]
@@ -207,21 +193,16 @@ class _Links(HTMLParser):
 
 def test_the_page_needs_no_other_file(toy, tmp_path):
     reproduce(["ghd"], Context(tmp_path / "out"))
-    page = (tmp_path / "out" / "index.html").read_text()
-    parser = _Links()
-    parser.feed(page)
-    assert parser.open == []
-    assert {tag for tag, _ in parser.links} == {"a", "img"}
-    assert all(link.startswith(("data:image/png;base64,", "#")) for _, link in parser.links)
-    assert "@import" not in page
-    assert "url(" not in page
+    page = Page(tmp_path / "out" / "index.html")
+    assert page.open == []
+    assert {tag for tag, _ in page.links} == {"a", "img"}
+    assert all(link.startswith(("data:image/png;base64,", "#")) for _, link in page.links)
+    assert not any(word in "".join(page.text) for word in ("@import", "url("))  # the style is text too
 
 
 def test_what_an_experiment_says_is_text_on_the_page_not_markup(toy, tmp_path):
     reproduce(["ghd"], Context(tmp_path / "out"))
-    parser = _Links()
-    parser.feed((tmp_path / "out" / "index.html").read_text())
-    text = "".join(parser.text)
+    text = "".join(Page(tmp_path / "out" / "index.html").text)
     assert "It is 5 < 6." in text
     assert "a <table>" in text
 
@@ -239,8 +220,11 @@ def test_page_and_report_say_how_it_was_run(toy, tmp_path):
 def test_the_best_of_a_column_stands_out():
     columns = [Column("method"), Column("F1", ".1f", best="max"), Column("seconds", ".1f", best="min")]
     table = Table("t", columns, [["a", [80.0, 1.0], 2.0], ["b", [81.0, 1.0], 3.0], ["c", "out of memory", None]])
-    lines = markdown_table(table)
-    assert lines[2:] == ["| a | 80.0 ± 1.0 | **2.0** |", "| b | **81.0 ± 1.0** | 3.0 |", "| c | out of memory | – |"]
+    assert markdown_lines(table)[2:] == [
+        "| a | 80.0 ± 1.0 | **2.0** |",
+        "| b | **81.0 ± 1.0** | 3.0 |",
+        "| c | out of memory | – |",
+    ]
 
 
 def test_differences_far_from_the_paper_are_coloured(tmp_path):
@@ -318,7 +302,7 @@ def test_splits_come_from_a_file_where_there_is_one(tiny, tmp_path, monkeypatch)
     assert "cora.npz" in source
     monkeypatch.setenv("NODEWISE_DATA", str(tmp_path))
     assert subjects.splits_of(subject, graph, dataclasses.replace(tiny, splits=1))[1] == source
-    with pytest.raises(InputError, match=r"holds 1 splits, and 2 are asked for; pass --splits 1"):
+    with pytest.raises(InputError, match=r"holds 1 splits, expected at least 2; pass --splits 1"):
         subjects.splits_of(subject, graph, dataclasses.replace(context, splits=2))
 
 
@@ -327,7 +311,7 @@ def test_without_a_file_splits_are_drawn_and_said_to_be(tiny):
     subject = subjects.Subject("cora", "cora", "", is_original=True)
     splits, source = subjects.splits_of(subject, graph, tiny)
     assert [part.size for part in splits[0]] == [60, 60, 100]
-    assert source.startswith("2 random splits: 20 a class")
+    assert source.startswith("2 random splits: 20 per class")
 
 
 # ---------------------------------------------------------------------- the experiments
@@ -347,10 +331,8 @@ def test_ghd_and_weights(tiny, monkeypatch):
 
 def test_every_variant_differs_from_nigcn_in_one_thing(tiny):
     """With two things changed at once the ablation would not tell which of them matters."""
-    (ground,) = ablation.grounds(tiny)
-    made = {
-        name: NIGCN(**{**ground.settings, **changes}) for name, changes in ablation.variants(ground, "theta").items()
-    }
+    (setup,) = variants.setups(tiny)
+    made = {name: NIGCN(**{**setup.settings, **changes}) for name, changes in variants.variants(setup, "theta").items()}
     params = {name: dataclasses.asdict(model.row_maker.params) for name, model in made.items()}
     base = params.pop("NIGCN")
     differ = {name: {key: own[key] for key in own if own[key] != base[key]} for name, own in params.items()}
@@ -377,16 +359,15 @@ def test_nigcn_in_the_tables_is_the_papers(tiny, name):
 
 
 def test_ablation_and_sensitivity(tiny, monkeypatch):
-    monkeypatch.setattr(ablation, "MASSES", {"theta": "as in Algorithm 2"})
+    monkeypatch.setattr(variants, "MASSES", {"theta": "as in Algorithm 2"})
     monkeypatch.setitem(facts("sensitivity"), "columns", [0.5, 1])
     monkeypatch.setitem(facts("sensitivity"), "rows", {"tau": [61.89, 63.45], "epsilon": [62.46, 63.45]})
-    grounds = ablation.grounds
+    setups = variants.setups
 
     def quick(context):
-        return [dataclasses.replace(ground, settings={**ground.settings, "epochs": 5}) for ground in grounds(context)]
+        return [dataclasses.replace(setup, settings={**setup.settings, "epochs": 5}) for setup in setups(context)]
 
-    monkeypatch.setattr(ablation, "grounds", quick)
-    monkeypatch.setattr(sensitivity, "grounds", quick)
+    monkeypatch.setattr(variants, "setups", quick)
     ablated, sensitive = reproduce(["ablation", "sensitivity"], tiny)
     assert [row[0] for row in ablated.tables[0].rows] == ["HKPR", "UDL", "NFK", "NIGCN"]
     kept = {row[0]: row[-1] for row in ablated.tables[0].rows}
@@ -399,7 +380,7 @@ def test_ablation_and_sensitivity(tiny, monkeypatch):
 
 @pytest.fixture
 def in_process(monkeypatch):
-    """Methods compared in this process, for three epochs; returns what was asked for."""
+    """Comparisons run in this process, for three epochs, of two methods in the tables; returns what was asked for."""
     asked = []
 
     def compare(source, folder, methods, splits, *, settings, split_source, inductive, seed, progress, **_):
@@ -414,17 +395,19 @@ def in_process(monkeypatch):
         return Comparison(graph.name, source, {}, len(splits), split_source, inductive, None, seed, 1, {}, {}, rows)
 
     monkeypatch.setattr("nodewise.lab.paper.runs.compare", compare)
-    return asked
-
-
-def _two_methods(monkeypatch):
     for table in ("transductive_f1", "inductive_f1", "seconds_small", "seconds_large"):
         rows = facts(table)["rows"]
         monkeypatch.setitem(facts(table), "rows", {name: rows[name] for name in ("SGC", "NIGCN")})
+    return asked
 
 
-def test_tables_and_times_set_the_paper_beside_what_is_found(tiny, in_process, monkeypatch):
-    _two_methods(monkeypatch)
+@pytest.fixture
+def cora(tiny, in_process):
+    """Two methods compared on the stand-in of Cora."""
+    return table_run("transductive_f1", "cora", tiny)
+
+
+def test_tables_and_times_set_the_paper_beside_what_is_found(tiny, in_process):
     inductive, times = reproduce(["table3", "runtime"], tiny)
     assert [column.group for column in inductive.tables[0].columns if column.name == "paper"] == [
         "ogbn-arxiv (stand-in)", "reddit (stand-in)", "amazon (stand-in)"
@@ -439,29 +422,25 @@ def test_tables_and_times_set_the_paper_beside_what_is_found(tiny, in_process, m
     assert len(times.figures) == 2
 
 
-def test_a_score_is_told_from_the_paper_only_on_the_data_set_itself(tiny, in_process, monkeypatch):
-    _two_methods(monkeypatch)
-    found = {name: table_run("transductive_f1", name, tiny) for name in ("cora", "pubmed")}
-    original = dataclasses.replace(found["cora"][0], is_original=True)
-    table = f1_table("transductive_f1", "t", [(original, found["cora"][1]), found["pubmed"]])
+def test_a_score_is_compared_with_the_paper_only_on_the_data_set_itself(tiny, cora):
+    original = dataclasses.replace(cora[0], is_original=True)
+    table = f1_table("transductive_f1", "t", [(original, cora[1]), table_run("transductive_f1", "pubmed", tiny)])
     assert [column.name for column in table.columns] == ["method", "paper", "here", "difference", "paper", "here"]
     row = table.rows[1]
     assert row[3] == pytest.approx(row[2][0] - 82.13)
 
 
-def test_a_method_that_failed_is_a_word_in_the_table(tiny, in_process, monkeypatch):
-    _two_methods(monkeypatch)
-    subject, found = table_run("transductive_f1", "cora", tiny)
+def test_a_method_that_failed_is_a_word_in_the_table(cora):
+    subject, found = cora
     failed = MethodRow("SGC", {}, [], 2, "out of memory")
     broken = dataclasses.replace(found, rows=[failed, found.rows[1]])
     table = f1_table("transductive_f1", "t", [(subject, broken)])
     assert table.rows[0][2] == "out of memory"
-    assert shortfalls((subject, broken)) == ["SGC on cora: out of memory."]
+    assert shortfalls([(subject, broken)]) == ["SGC on cora: out of memory."]
 
 
-def test_a_method_that_did_not_finish_is_neither_best_nor_ranked(tiny, in_process, monkeypatch):
-    _two_methods(monkeypatch)
-    subject, found = table_run("transductive_f1", "cora", tiny)
+def test_a_method_that_did_not_finish_is_neither_best_nor_ranked(cora):
+    subject, found = cora
     first = dataclasses.replace(found.rows[0], splits=found.rows[0].splits[:1], asked=2, problem="too slow")
     table = f1_table("transductive_f1", "t", [(subject, dataclasses.replace(found, rows=[first, found.rows[1]]))])
     assert table.rows[0][2].endswith("± 0.00 (1 of 2)")

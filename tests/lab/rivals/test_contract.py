@@ -13,6 +13,31 @@ from nodewise.lab.rivals.matrix import WELL_FILLED
 
 TRAIN, VAL, TEST = np.arange(60), np.arange(60, 160), np.arange(160, 500)
 FAST = {"epochs": 60, "patience": 60}
+WRONG = {
+    "GAT": [{"out_heads": 0}, {"heads": 2.5}],
+    "GraphSAGE": [{"fanout": 0}, {"further": 0}],
+    "FastGCN": [{"samples": 0}],
+    "GraphSAINT": [{"roots": 0}, {"length": 0}, {"coverage": 0}, {"hidden": 1}],
+    "ShaDow-GCN": [{"scope": "all"}, {"readout": "sum"}, {"budget": 0}, {"hops": 0}, {"alpha": 1.5}],
+    "SGC": [
+        {"hops": -1},
+        {"lr": 0},
+        {"weight_decay": -1},
+        {"feature_norm": "l3"},
+        {"batch_size": 0},
+        {"device": "tpu"},
+    ],
+    "APPNP": [{"alpha": 0.0}, {"hops": -1}],
+    "PPRGo": [{"alpha": 0.0}, {"alpha": 1.0}, {"epsilon": 0.0}, {"top_k": 0}],
+    "GDC": [{"kernel": "cold"}, {"alpha": 1.0}, {"t": 0.0}, {"top_k": 0}, {"threshold": -1.0}, {"tolerance": 0.0}],
+    "GBP": [{"alpha": 0.0}, {"r": 2.0}, {"r_max": 0.0}, {"walks": -1}],
+    "AGP": [{"alpha": 0.0}, {"a": 2.0}, {"epsilon": 0.0}, {"hops": -1}, {"t": 0.0}, {"weights": "katz"}],
+    "NDLS": [{"epsilon": 0.0}, {"label_epsilon": -1.0}, {"hops": -1}, {"label_hops": 1.5}],
+    "GRAND+": [
+        *({"propagation": "all"}, {"order": -1}, {"drop_node": 1.0}, {"temperature": 0.0}, {"row_norm": "l3"}),
+        *({"augmentations": 0}, {"epsilon": 2.0}, {"consistency": -1.0}),
+    ],
+}
 
 
 @pytest.fixture(scope="module")
@@ -107,9 +132,21 @@ def test_bad_input_is_refused_by_name(name, graph):
         cls().fit(graph, TRAIN, TRAIN)
     with pytest.raises(InputError, match="dropout"):
         cls(dropout=1.5).fit(graph, TRAIN, VAL)
+    for wrong in WRONG.get(name, []):
+        with pytest.raises(InputError, match=rf"^{next(iter(wrong))}="):
+            cls(**wrong).fit(graph, TRAIN, VAL)
     if name != "NIGCN":  # which gives nodes without features random vectors
         with pytest.raises(InputError, match="no features"):
             cls().fit(graph.replace(features=None), TRAIN, VAL)
+
+
+def test_every_parameter_with_a_range_is_checked(name):
+    """A subclass that changes a default must repeat the type, or its values would no longer be checked."""
+    if name != "NIGCN":
+        free = {"bias", "memory", "threads"}  # any truth value; checked where they are used
+        for parameter in method(name)().get_params().keys() - free:
+            with pytest.raises(InputError, match=f"^{parameter}="):
+                method(name)(**{parameter: "nonsense"}).check_params()
 
 
 def test_presets_are_parameters_of_the_method(name):

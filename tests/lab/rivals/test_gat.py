@@ -3,17 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from dense_oracles import small_graph
 
-from nodewise import Graph, InputError
 from nodewise.lab.rivals.gat import GAT
-
-
-def small_graph(weighted, nodes=20):
-    rng = np.random.default_rng(6)
-    edges = rng.integers(0, nodes - 1, (2, 40))  # one node is alone
-    weights = rng.uniform(0.2, 3, edges.shape[1]) if weighted else None
-    rows = rng.standard_normal((nodes, 5)).astype(np.float32)
-    return Graph.from_edges(edges, nodes, rows, np.arange(nodes) % 3, edge_weight=weights)
 
 
 def dense_attention(layer, mapped, adjacency, weighted):
@@ -32,7 +24,7 @@ def dense_attention(layer, mapped, adjacency, weighted):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_scores_are_those_of_dense_attention(weighted):
-    graph = small_graph(weighted)
+    graph = small_graph(6, 20, 40, weighted)
     model = GAT(epochs=3, heads=3, out_heads=2, hidden=4).fit(graph, np.arange(10))
     nodes = np.array([5, 19, 0])
     network = model.networks_
@@ -49,21 +41,14 @@ def test_scores_are_those_of_dense_attention(weighted):
 
 
 def test_attention_sums_to_one():
-    graph = small_graph(weighted=False)
+    graph = small_graph(6, 20, 40)
     model = GAT(epochs=2).fit(graph, np.arange(10))
     nodes = np.arange(graph.num_nodes)
     view = model._view(graph, nodes)
-    edges, layer = view.edges(nodes)[0], model.networks_.layers[0]
-    mapped = model.networks_.maps[0](view.layers(nodes).inputs)
-    _, (_, attention) = layer((mapped, mapped[edges.own]), edges.index, return_attention_weights=True)
-    sums = torch.zeros(graph.num_nodes, 8).index_add(0, edges.index[1], attention)
+    inputs, layers = view.layers(nodes)
+    mapped, index = model.networks_.maps[0](inputs), layers[0].edges[0]
+    attend = model.networks_.layers[0]
+    _, (_, attention) = attend((mapped, mapped[layers[0].own]), index, return_attention_weights=True)
+    sums = torch.zeros(graph.num_nodes, 8).index_add(0, index[1], attention)
     assert torch.allclose(sums, torch.ones_like(sums), atol=1e-5)
     assert attention.std() > 1e-3
-
-
-def test_its_own_parameters_are_checked():
-    graph = small_graph(weighted=False)
-    with pytest.raises(InputError, match="out_heads=0"):
-        GAT(out_heads=0).fit(graph, np.arange(10))
-    with pytest.raises(InputError, match=r"^heads=2\.5"):
-        GAT(heads=2.5).fit(graph, np.arange(10))

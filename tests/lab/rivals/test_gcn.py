@@ -4,27 +4,12 @@ import sys
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import torch
+from dense_oracles import propagation, small_graph
 
-from nodewise import Graph, InputError
+from nodewise import InputError
 from nodewise.graph import synthetic
 from nodewise.lab.rivals.gcn import GCN
-
-
-def small_graph(weighted, sparse=False, nodes=30):
-    rng = np.random.default_rng(5)
-    edges = rng.integers(0, nodes - 2, (2, 60))  # two nodes are alone
-    rows = rng.standard_normal((nodes, 7)).astype(np.float32)
-    weights = rng.uniform(0.2, 3, edges.shape[1]) if weighted else None
-    features = sp.csr_matrix(rows * (rng.random(rows.shape) < 0.15)) if sparse else rows
-    return Graph.from_edges(edges, nodes, features, np.arange(nodes) % 3, edge_weight=weights)
-
-
-def dense_adjacency(graph):
-    adjacency = graph.to_scipy().toarray()
-    scale = 1 / np.sqrt(adjacency.sum(1))
-    return scale[:, None] * adjacency * scale
 
 
 def fitted(graph, **params):
@@ -36,12 +21,12 @@ def fitted(graph, **params):
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("layers", [1, 2, 3])
 def test_scores_are_those_of_the_formula(weighted, sparse, layers):
-    graph = small_graph(weighted, sparse)
+    graph = small_graph(5, 30, 60, weighted, sparse, alone=2)
     model = fitted(graph, layers=layers)
     nodes = np.array([3, 29, 3, 11])
     out = model._out(model.networks_, model._view(graph, nodes), nodes).detach().numpy()
     expected = graph.features.toarray() if sparse else graph.features
-    S = dense_adjacency(graph)
+    S = propagation(graph)
     for i, layer in enumerate(model.networks_.layers):
         weight = layer.lin.weight.detach().numpy()
         weight = weight if i == 0 else weight.T
@@ -52,7 +37,7 @@ def test_scores_are_those_of_the_formula(weighted, sparse, layers):
 
 def test_gradients_are_those_of_the_formula():
     """Full batch: leaving out nodes that no answer needs changes no gradient."""
-    graph = small_graph(weighted=True)
+    graph = small_graph(5, 30, 60, weighted=True)
     model = fitted(graph, dropout=0.0)
     network, nodes = model.networks_, np.arange(4)
     first, last = network.layers
@@ -60,7 +45,7 @@ def test_gradients_are_those_of_the_formula():
     network.zero_grad()  # what the last step left
     model._out(network, model._view(graph, nodes), nodes).square().sum().backward()
     found = [w.grad.clone() for w in weights]
-    S, X = (torch.from_numpy(a.astype(np.float32)) for a in (dense_adjacency(graph), graph.features))
+    S, X = (torch.from_numpy(a.astype(np.float32)) for a in (propagation(graph), graph.features))
     out = S @ (torch.relu(S @ (X @ weights[0]) + weights[2]) @ weights[1].T) + weights[3]
     expected = torch.autograd.grad(out[:4].square().sum(), weights)
     assert all(torch.allclose(a, b, atol=1e-3, rtol=1e-3) for a, b in zip(found, expected, strict=True))
@@ -69,7 +54,7 @@ def test_gradients_are_those_of_the_formula():
 def test_the_layers_are_those_of_pytorch_geometric():
     from torch_geometric.nn import GCNConv
 
-    assert all(type(layer) is GCNConv for layer in fitted(small_graph(False)).networks_.layers)
+    assert all(type(layer) is GCNConv for layer in fitted(small_graph(5, 30, 60)).networks_.layers)
 
 
 @pytest.mark.parametrize("name", ["GCN", "GAT", "GDC", "FastGCN"])

@@ -4,21 +4,13 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from dense_oracles import small_graph
 from scipy.stats import chi2
 
-from nodewise import Graph, InputError
 from nodewise.lab.rivals.graphsage import GraphSAGE
-from nodewise.lab.rivals.kernels.neighbours import sample_entries
+from nodewise.lab.rivals.kernels.subgraphs import sample_entries
 
 FALSE_ALARM = 1e-6
-
-
-def small_graph(weighted=False, nodes=30):
-    rng = np.random.default_rng(7)
-    edges = rng.integers(0, nodes - 1, (2, 70))  # one node is alone
-    weights = rng.uniform(0.2, 3, edges.shape[1]) if weighted else None
-    rows = rng.standard_normal((nodes, 6)).astype(np.float32)
-    return Graph.from_edges(edges, nodes, rows, np.arange(nodes) % 3, edge_weight=weights)
 
 
 @pytest.mark.parametrize(("degree", "most"), [(6, 3), (7, 1), (5, 4), (300, 2)])
@@ -65,7 +57,7 @@ def dense_scores(graph, network):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_enough_neighbours_give_the_dense_means(weighted):
-    graph = small_graph(weighted)
+    graph = small_graph(7, 30, 70, weighted)
     model = GraphSAGE(epochs=3, hidden=8, fanout=100, further=100).fit(graph, np.arange(20))
     nodes, network = np.array([4, 29, 0]), model.networks_
     expected = dense_scores(graph, network)[nodes]
@@ -76,7 +68,7 @@ def test_enough_neighbours_give_the_dense_means(weighted):
 
 
 def test_few_neighbours_are_means_of_that_many():
-    graph = small_graph()
+    graph = small_graph(7, 30, 70)
     view = GraphSAGE()._view(graph, np.arange(3))
     rows = view.sampled(2, 5, np.arange(30))
     exact = view.adjacency
@@ -84,8 +76,3 @@ def test_few_neighbours_are_means_of_that_many():
     assert np.array_equal(np.diff(rows.indptr), np.minimum(np.diff(exact.indptr), 2))
     assert np.allclose(rows.sum(1).ravel()[0, :29], 1)
     assert (exact.toarray()[rows.toarray() > 0] > 0).all()
-
-
-def test_its_own_parameters_are_checked():
-    with pytest.raises(InputError, match="fanout=0"):
-        GraphSAGE(fanout=0).fit(small_graph(), np.arange(20))

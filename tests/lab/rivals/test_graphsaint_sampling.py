@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from nodewise import Graph, InputError
+from nodewise import Graph
 from nodewise.graph import synthetic
 from nodewise.lab.rivals.graphsaint import AHEAD, GraphSAINT, Sampler, View, estimated
 
@@ -35,8 +35,8 @@ def test_subgraphs_are_what_their_nodes_induce():
 
 
 def test_subgraphs_are_drawn_as_often_as_walks_make_them():
-    """Each set of nodes with its exact chance, over all roots and steps of one walk of two steps. A chi-square of so
-    many bins has, by its Chernoff bound, a tail under exp(-(x - k - k log(x / k)) / 2)."""
+    """Each set of nodes with its exact chance, over all roots and steps of one walk of two steps. A chi-square with
+    this many bins has, by its Chernoff bound, a tail under exp(-(x - k - k log(x / k)) / 2)."""
     graph = tiny()
     transition = graph.to_scipy().toarray() / graph.degrees[:, None]
     exact: dict[frozenset[int], float] = {}
@@ -64,7 +64,7 @@ def test_over_the_subgraphs_counted_the_normalisation_is_exact():
     exact = graph.to_scipy().toarray() / graph.degrees[:, None]
     subgraphs = -(-40 * 5 // view.sampler.most)
     got, visits, loss = np.zeros((5, 5)), np.zeros(5), 0.0
-    each = np.array([1.0, 10.0, 100.0, 1e3, 1e4])  # a loss a node
+    each = np.array([1.0, 10.0, 100.0, 1e3, 1e4])  # one loss per node
     for seed in range(subgraphs):
         nodes, matrix = view.drawn(seed)
         got[nodes[:, None], nodes] += matrix.csr.toarray()
@@ -111,9 +111,3 @@ def test_only_training_nodes_count_and_a_subgraph_without_them_is_left_out():
     labels = model._classes.encoded(graph.labels[:10])
     losses = list(model._losses(model.networks_, view, np.arange(10), labels, np.random.default_rng(0)))
     assert 0 < len(losses) < 75  # of 300 nodes in subgraphs of 4
-
-
-def test_bad_parameters_are_refused():
-    for name in ("roots", "length", "coverage"):
-        with pytest.raises(InputError, match=name):
-            GraphSAINT(**{name: 0}).fit(tiny(), [0, 1])

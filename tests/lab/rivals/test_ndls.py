@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nodewise import InputError
 from nodewise.diffusion.exact import Task
 from nodewise.graph import synthetic
 from nodewise.lab.rivals.ndls import NDLS, smoothing_hops
@@ -58,9 +57,3 @@ def test_probabilities_are_smoothed_in_the_same_way(graph):
     expected = brute_force(graph, plain.predict_proba(graph).astype(np.float64), 0.02, 7)[1]
     assert np.allclose(both.predict_proba(graph, [3, 99]), expected[[3, 99]], atol=1e-5)
     assert both.val_f1_ == both.score(graph, val)
-
-
-@pytest.mark.parametrize("wrong", [{"epsilon": 0.0}, {"label_epsilon": -1.0}, {"hops": -1}, {"label_hops": 1.5}])
-def test_parameters_are_checked(graph, wrong):
-    with pytest.raises(InputError, match=next(iter(wrong))):
-        NDLS(**wrong).fit(graph, range(10))

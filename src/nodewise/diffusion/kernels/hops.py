@@ -1,4 +1,4 @@
-"""Exact hops, over ranges of nodes or targets, so that threads can share a hop.
+"""Kernels of exact hops, over ranges of nodes or targets, so that threads can share a hop.
 
 ``degrees`` is empty where edges have no weights: a row's length is its degree then.
 """

@@ -1,4 +1,4 @@
-"""Weighted sums of feature rows."""
+"""Kernels of weighted sums of feature rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def deal_entries(indptr, first, last, nodes, weights, shift, starts, by_target, 
     """Order the entries of targets ``first..last`` by node range, so that a row is read once for all who need it.
 
     ``starts`` has a zero for each range and one more; it is left saying where each range starts. Within a range the
-    order is that of the entries, so a target's sum does not depend on its company.
+    order is that of the entries, so a target's sum does not depend on other targets.
     """
     for e in range(indptr[first], indptr[last]):
         starts[(nodes[e] >> shift) + 1] += 1

@@ -1,14 +1,14 @@
-"""Walkers: one by one (Algorithm 2), or together (stratified).
+"""Kernels of random walks: independent (Algorithm 2), or walkers that move together (stratified).
 
 Random numbers are splitmix64: a counter, mixed. A target's stream starts from the seed and the node's id alone, so a
-node's result does not depend on threads, chunks or the company of other targets.
+node's result does not depend on threads, chunks or other targets.
 
 The table of visited nodes is open addressing over two arrays, ``keys`` (node + 1, 0 for a free slot) and ``values``;
 ``used`` lists the taken slots in the order of their first visit, which is also the order of the output and the way to
 clear the table. Its size follows the number of walks, not the graph, so it stays in cache; where the graph itself is
 that small, a node's slot is its own number.
 
-A slot has ``width`` values side by side: one, the sum over all hops, or one a hop, which are given out apart.
+A slot has ``width`` values side by side: one, the sum over all hops, or one per hop.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _slot(keys, node, direct):
 def _empty_table(keys, values, used, size, width, scale, nodes, weights, sizes):
     """Move the table's contents, scaled, to ``nodes`` and ``weights``, and leave it clear.
 
-    Hop after hop where they are apart, without the nodes that a hop did not come to. Returns how many were moved.
+    Hop by hop if ``width`` is more than 1, without the nodes that a hop did not reach. Returns how many were moved.
     """
     moved = 0
     for hop in range(width):
@@ -142,7 +142,7 @@ def walk(
     """
     at = np.empty(BATCH, np.int64)
     direct = keys.size >= indptr.size
-    apart = np.int64(width > 1)
+    per_hop = np.int64(width > 1)
     total = 0
     for i in range(targets.size):
         target, length = targets[i], lengths[i]
@@ -168,7 +168,7 @@ def walk(
                     used[size] = slot
                     size += keys[slot] == 0  # no branch: whether a node is new cannot be guessed
                     keys[slot] = node + 1
-                    values[slot * width + (step + 1) * apart] += hops[step + 1]
+                    values[slot * width + (step + 1) * per_hop] += hops[step + 1]
                 walks += 1
                 if size >= first_k:
                     break
@@ -192,7 +192,7 @@ AHEAD = 32  # moves between asking for a neighbour and reading it
 @njit(cache=True, nogil=True)
 def _send(first, degree, walkers, bits, edge, amount, moves):
     """Spread walkers over a row of equal edges: each edge gets its share of them, rounded up or down."""
-    if walkers < degree:  # one an edge, at even distances from a random start
+    if walkers < degree:  # one per edge, at even distances from a random start
         stride = np.float64(degree) if walkers == 1 else degree / walkers
         start = _unit(bits)
         for j in range(walkers):
@@ -254,7 +254,7 @@ def _move_all(
 ):
     """Let the walkers in the table's first slot take ``length`` steps; returns the table's size and the edges used."""
     size, here, steps = 1, 1, 0
-    apart = np.int64(width > 1)
+    per_hop = np.int64(width > 1)
     frontier[0] = used[0]
     for step in range(length + 1):
         moves = 0
@@ -262,7 +262,7 @@ def _move_all(
             slot = frontier[f]
             walkers = np.int64(counts[slot])
             counts[slot] = 0
-            values[slot * width + step * apart] += hops[step] * walkers
+            values[slot * width + step * per_hop] += hops[step] * walkers
             if step < length:
                 node = np.int64(keys[slot]) - 1
                 first, degree = indptr[node], indptr[node + 1] - indptr[node]

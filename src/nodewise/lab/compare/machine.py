@@ -1,4 +1,4 @@
-"""What a comparison runs on, and how much memory a process has held."""
+"""What a comparison runs on, and how much memory a process has used."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from nodewise._util.threads import thread_count
 
 
 def peak_memory(process: int | str = "self") -> int | None:
-    """The most bytes that a process has held in memory so far, mapped files included; None where nobody says."""
+    """The most bytes that a process has held so far, including mapped files; None if the system does not say."""
     found = _first_field(f"/proc/{process}/status", "VmHWM")
     return None if found is None else int(found.split()[0]) << 10
 
 
 def describe_machine() -> dict[str, Any]:
-    """Cores that may be used, bytes of memory, processor and system."""
-    pages = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else None
+    """Usable cores, bytes of memory, processor and system."""
     return {
         "cores": thread_count(None),
-        "memory": pages,
+        "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else None,
         "processor": _first_field("/proc/cpuinfo", "model name") or platform.processor() or platform.machine(),
         "system": platform.platform(),
     }
@@ -30,5 +29,5 @@ def _first_field(path: str, name: str) -> str | None:
     try:
         with open(path, encoding="utf-8", errors="replace") as stream:
             return next((line.partition(":")[2].strip() for line in stream if line.startswith(name)), None)
-    except OSError:  # another system, or a process that is gone
+    except OSError:  # another system, or a process that has ended
         return None

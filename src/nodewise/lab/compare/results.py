@@ -1,9 +1,9 @@
-"""What a comparison gave: a row a method, and all that says how its numbers came about."""
+"""The result of a comparison: one row per method, and everything that its numbers depend on."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,17 +14,17 @@ from nodewise.learn.evaluate import SplitResult
 
 @dataclass(frozen=True)
 class FinishedSplit(SplitResult):
-    """A split's scores and seconds, and the most memory that the process had held by then, in bytes."""
+    """Scores and seconds of a split, and the peak memory of the process until then, in bytes."""
 
     peak_memory: int | None
 
 
 @dataclass(frozen=True)
 class MethodRow:
-    """One method: the splits that it finished of those ``asked``, and in one phrase why it did not finish the others.
+    """One method: the splits that it finished out of ``asked``, and in one phrase why it did not finish the others.
 
-    ``peak_memory``: the most bytes that its process held, with Python, libraries and the graph. ``params``: all
-    parameters of the method, or those asked for where it did not come so far.
+    ``peak_memory``: the most bytes that its process held, including Python, libraries and the graph. ``params``: all
+    parameters of the method, or only those given if it finished no split.
     """
 
     method: str
@@ -44,7 +44,7 @@ class MethodRow:
 
     @property
     def test_f1_std(self) -> float | None:
-        return _spread(s.test_f1 for s in self.splits)
+        return _mean((s.test_f1 for s in self.splits), statistics.pstdev)
 
     @property
     def val_f1_mean(self) -> float | None:
@@ -52,11 +52,11 @@ class MethodRow:
 
     @property
     def val_f1_std(self) -> float | None:
-        return _spread(s.val_f1 for s in self.splits)
+        return _mean((s.val_f1 for s in self.splits), statistics.pstdev)
 
     @property
     def preparation_seconds(self) -> float | None:
-        """The mean of a split, as all that follow."""
+        """The mean over splits, as for all that follow."""
         return _mean(s.preparation_seconds for s in self.splits)
 
     @property
@@ -74,7 +74,7 @@ class MethodRow:
 
     @property
     def note(self) -> str:
-        """What a reader of the numbers must know besides."""
+        """What a reader has to know about the numbers."""
         counted = "" if self.complete or not self.splits else f"{len(self.splits)} of {self.asked} splits"
         return ": ".join(part for part in (counted, self.problem) if part)
 
@@ -93,7 +93,7 @@ class MethodRow:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All rows, in the order of the paper's tables, and what they were made with."""
+    """All rows, in the order of the paper's tables, and how they were made."""
 
     dataset: str
     source: str
@@ -122,17 +122,12 @@ class Comparison:
         return {"format": "nodewise-comparison", "format_version": 1, **facts, "rows": [r.to_json() for r in self.rows]}
 
     def to_markdown(self) -> str:
-        """The table; of the methods that finished all splits the best is bold and the second best underlined."""
+        """The table. Among methods that finished all splits, the best is bold and the second best underlined."""
         from nodewise.lab.compare.table import markdown
 
         return markdown(self)
 
 
-def _mean(values: Iterable[float | None]) -> float | None:
+def _mean(values: Iterable[float | None], average: Callable[[list[float]], float] = statistics.fmean) -> float | None:
     known = [value for value in values if value is not None]
-    return statistics.fmean(known) if known else None
-
-
-def _spread(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.pstdev(known) if known else None
+    return average(known) if known else None

@@ -1,36 +1,36 @@
-"""The one way in: :func:`compare` has every method do what is missing, and writes down what came of it."""
+"""Compare methods: :func:`compare` runs what is missing and writes table, picture and results."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import scipy.sparse as sp
 
 from nodewise._util.errors import InputError
-from nodewise._util.run_folder import write_json, write_text
+from nodewise._util.run_folder import locked_run_dir, write_json, write_text
 from nodewise._util.threads import thread_count
 from nodewise.batch.opened import graph_id, resolve_source
 from nodewise.datasets import load, registry
 from nodewise.graph import Graph
 from nodewise.graph.splits import Split, digest_of_splits
-from nodewise.lab import rivals as baselines
-from nodewise.lab.compare import score_plot as picture
+from nodewise.lab import rivals
+from nodewise.lab.compare import score_plot
 from nodewise.lab.compare.machine import describe_machine
-from nodewise.lab.compare.process import Ending, run_worker
-from nodewise.lab.compare.result_files import Folder, held, read_results
+from nodewise.lab.compare.process import run_worker
+from nodewise.lab.compare.result_files import Folder, read_results, write_splits
 from nodewise.lab.compare.results import Comparison, MethodRow
 from nodewise.lab.compare.settings import Settings, plain
-from nodewise.lab.compare.worker_task import Task
+from nodewise.lab.compare.worker import Task
 from nodewise.learn.evaluate import versions
 
 
 @dataclass(frozen=True)
 class Step:
-    """How far a method is; ``pid`` of its worker while there is one, ``row`` when the method has ended."""
+    """Progress of a method: ``pid`` of its worker while there is one, ``row`` once the method has ended."""
 
     method: str
     done: int
@@ -56,11 +56,11 @@ def compare(
 ) -> Comparison:
     """Fit and test ``methods`` on the same ``splits`` of ``source``, each method in a process of its own.
 
-    ``folder`` gets ``comparison.json``, ``comparison.md``, a picture, and a file for each method and split as it is
-    finished: the same call goes on where a killed one stopped, and tries again what failed. ``settings``: parameters by
+    ``folder`` gets ``comparison.json``, ``comparison.md``, a picture, and a file for each finished method and split:
+    the same call continues where an interrupted one stopped, and tries again what failed. ``settings``: parameters by
     method; for others those of :func:`nodewise.lab.rivals.settings`. ``split_source`` says in words where the splits
-    come from. ``budget``: seconds that the process of a method may run, from its start, in this call. A method that
-    fails, is killed or runs out of time is a row that says so.
+    come from. ``budget``: time limit of each method's process in this call, in seconds. A method that fails, is killed
+    or runs out of time is a row that says so.
     """
     names = _checked_methods(methods)
     _check_budget(budget)
@@ -80,24 +80,26 @@ def compare(
     }
     dataset, facts = graph.name, describe_graph(graph)
     del graph  # the workers open it themselves, and need the memory
-    with held(place, identity, splits):
-        for name in names:  # what is to be refused is refused before the work begins
+    with locked_run_dir(place.path, "comparison", identity):
+        write_splits(place.splits, splits)
+        for name in names:  # refuse other settings before the work begins
             read_results(place, name, len(splits), chosen[name])
-        rows = [
-            _row(place, name, len(splits), chosen[name], where, cores, inductive, budget, progress or (lambda _: None))
-            for name in names
-        ]
+        every = list(range(len(splits)))
+        tasks = [Task(str(place.path), *where, name, chosen[name] or {}, cores, inductive, every) for name in names]
+        rows = [_row(place, task, chosen[task.method], budget, progress or (lambda _: None)) for task in tasks]
         made = Comparison(
             dataset=dataset, source=source, graph=facts, splits=len(splits), split_source=split_source,
             inductive=inductive, budget=budget, seed=seed, threads=cores, machine=describe_machine(),
             versions=versions(), rows=rows,
         )  # fmt: skip
-        _write(place, made)
+        write_json(place.path / "comparison.json", made.to_json())
+        write_text(place.path / "comparison.md", made.to_markdown())
+        score_plot.draw(made, place.path / "f1-against-time.png")
     return made
 
 
 def describe_graph(graph: Graph) -> dict[str, Any]:
-    """Counts and types, without a look at every edge."""
+    """Counts and types, without reading every edge."""
     return {
         "nodes": graph.num_nodes,
         "edges": graph.num_edges,
@@ -111,72 +113,53 @@ def describe_graph(graph: Graph) -> dict[str, Any]:
 
 
 def _row(
-    place: Folder,
-    name: str,
-    asked: int,
-    settings: Settings | None,
-    where: tuple[str, str | None],
-    threads: int,
-    inductive: bool,
-    budget: float | None,
-    progress: Callable[[Step], None],
+    place: Folder, task: Task, settings: Settings | None, budget: float | None, progress: Callable[[Step], None]
 ) -> MethodRow:
-    """Have the missing splits of a method made, and gather all of them."""
-    missing = [split for split in range(asked) if not place.result(name, split).is_file()]
-    progress(Step(name, asked - len(missing), asked))
-    ending = Ending(None, None)
-    if missing:
-        task = Task(str(place.path), *where, name, settings or {}, threads, inductive, missing)
+    """Run the splits of ``task`` that are missing, and collect the results of all."""
+    name, asked = task.method, len(task.splits)
 
-        def look(pid: int) -> None:
-            progress(Step(name, sum(place.result(name, split).is_file() for split in range(asked)), asked, pid))
+    def missing() -> list[int]:
+        return [split for split in task.splits if not place.result(name, split).is_file()]
 
-        ending = run_worker(task, budget, look)
+    progress(Step(name, asked - len(missing()), asked))
+    problem, peak = None, None
+    if left := missing():
+        problem, peak = run_worker(
+            replace(task, splits=left), budget, lambda pid: progress(Step(name, asked - len(missing()), asked, pid))
+        )
     stored = read_results(place, name, asked, settings)
-    seen = None if ending.problem is None else ending.peak_memory  # of one that finished, its results say it exactly
-    peaks = [peak for peak in (seen, *(s.split.peak_memory for s in stored)) if peak is not None]
+    peaks = [held for held in (peak, *(s.split.peak_memory for s in stored)) if held is not None]
     row = MethodRow(
         method=name,
-        params=stored[0].params if stored else settings or {},
+        params=stored[0].params if stored else task.settings,
         splits=[s.split for s in stored],
         asked=asked,
-        problem=None if len(stored) == asked else ending.problem or "ended without a result",
+        problem=None if len(stored) == asked else problem or "ended without a result",
         peak_memory=max(peaks, default=None),
     )
     progress(Step(name, len(stored), asked, row=row))
     return row
 
 
-def _write(place: Folder, made: Comparison) -> None:
-    write_json(place.path / "comparison.json", made.to_json())
-    write_text(place.path / "comparison.md", made.to_markdown())
-    picture.draw(made, place.path / "f1-against-time.png")
-
-
 def _checked_methods(methods: Sequence[str]) -> list[str]:
     """Names as tables have them, in the order of the paper."""
-    asked = {baselines.method_name(name) for name in methods}
+    asked = {rivals.method_name(name) for name in methods}
     if not asked:
-        raise InputError(f"methods: none given; expected some of {', '.join(baselines.METHODS)}")
-    return [name for name in baselines.METHODS if name in asked]
+        raise InputError(f"methods: none given; expected some of {', '.join(rivals.METHODS)}")
+    return [name for name in rivals.METHODS if name in asked]
 
 
 def _check_budget(budget: float | None) -> None:
     if budget is not None and not (math.isfinite(budget) and budget > 0):
-        raise InputError(f"budget={budget}: expected seconds, more than 0, or None for as long as it takes")
-
-
-def _dataset(source: str) -> str:
-    """The name by which presets are known; a store has none, whatever it is called."""
-    known = registry.lookup(source)
-    return source if known is None else known.name
+        raise InputError(f"budget={budget}: expected a number of seconds above 0, or None for no limit")
 
 
 def _settings(name: str, source: str, given: Mapping[str, Mapping[str, Any]], seed: int) -> Settings | None:
-    """The parameters of a method; None where its module cannot be loaded, which its worker will then explain."""
-    own = {baselines.method_name(method): dict(params) for method, params in given.items()}
+    """The parameters of a method; None if its module cannot be loaded, which its worker will then explain."""
+    own = {rivals.method_name(method): dict(params) for method, params in given.items()}
+    known = registry.lookup(source)  # a store has no presets, whatever it is called
     try:
-        params = own[name] if name in own else baselines.settings(name, _dataset(source))
+        params = own[name] if name in own else rivals.settings(name, source if known is None else known.name)
     except ImportError:
         return None
     try:

@@ -1,46 +1,32 @@
-"""Scores against seconds, a point a method, every point named beside it."""
+"""The picture of a comparison: score against seconds, one point per method, each with its name beside it."""
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nodewise._util.atomic import new_file
+from nodewise._util.plotting import BLUE, GREY, VERMILLION, save_picture
 from nodewise.lab.compare.results import Comparison, MethodRow
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 OURS = "NIGCN"
-# Of Okabe and Ito's colours, which people with any colour vision can tell apart; shape and weight differ as well.
-VERMILLION, BLUE, GREY = "#d55e00", "#0072b2", "#8a8f98"
 DIRECTIONS = 16  # in which a name may lie from its point
 DISTANCES = (9, 14, 20, 28, 38, 50, 64)  # in points; names from the second on get a line to their point
 LEADER = DISTANCES[1]
 
-log = logging.getLogger("nodewise")
-
 
 def draw(comparison: Comparison, path: Path) -> bool:
-    """Write the picture; False, and a word in the log, where matplotlib is missing or no method has a score."""
+    """Write the picture; False if matplotlib is missing (which is logged) or no method has a score."""
     rows = [row for row in comparison.rows if row.test_f1_mean is not None]
-    if not rows:
-        return False
-    try:
-        figure = make_figure(comparison, rows)
-    except ImportError:
-        log.warning("no picture without matplotlib: pip install 'nodewise[baselines]', then give the command again")
-        return False
-    with new_file(path) as temporary:
-        figure.savefig(temporary, format="png")
-    return True
+    return bool(rows) and save_picture(lambda: make_figure(comparison, rows), path, "baselines")
 
 
 def make_figure(comparison: Comparison, rows: list[MethodRow]) -> Figure:
-    """The picture of these ``rows``; pyplot, and whatever the user does with it, stays out of it."""
+    """The picture of these ``rows``, made without pyplot, which belongs to the user."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -51,14 +37,14 @@ def make_figure(comparison: Comparison, rows: list[MethodRow]) -> Figure:
     for row in rows:
         _plot(axes, row)
     _dress(axes, comparison, rows)
-    canvas.draw()  # settles where everything lies, which the names need
+    canvas.draw()  # settles the layout, which the names need
     figure.set_layout_engine("none")
-    _name_points(axes, rows, canvas.get_renderer())
+    _name_points(axes, rows)
     return figure
 
 
 def _point(row: MethodRow) -> tuple[float, float, float]:
-    """Seconds, score and its deviation in percent."""
+    """Seconds; score and its standard deviation in percent."""
     return max(row.seconds or 0.0, 1e-3), 100 * (row.test_f1_mean or 0.0), 100 * (row.test_f1_std or 0.0)
 
 
@@ -93,14 +79,12 @@ def _dress(axes: Any, comparison: Comparison, rows: list[MethodRow]) -> None:
     axes.margins(y=0.14)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_xlabel("preparation and training, seconds a split (logarithmic)")
+    axes.set_xlabel("preparation and training, seconds per split (logarithmic)")
     axes.set_ylabel("test micro-F1, %")
-    several = comparison.splits > 1
-    parts = [f"mean of {comparison.splits} splits ± standard deviation" if several else "one split"]
-    if comparison.inductive:
-        parts.append("inductive")
-    if not all(row.complete for row in rows):
-        parts.append("open points: not all splits")
+    splits = comparison.splits
+    parts = [f"mean of {splits} splits ± standard deviation" if splits > 1 else "one split"]
+    parts += ["inductive"] if comparison.inductive else []
+    parts += [] if all(row.complete for row in rows) else ["open points: not all splits"]
     axes.set_title(f"{comparison.dataset}: {', '.join(parts)}", loc="left", fontsize=11)
     axes.grid(color="#e5e7eb", linewidth=0.7)
     axes.set_axisbelow(True)
@@ -110,8 +94,8 @@ def _dress(axes: Any, comparison: Comparison, rows: list[MethodRow]) -> None:
 # ---------------------------------------------------------------------- names that do not overlap
 
 
-def _name_points(axes: Any, rows: list[MethodRow], renderer: Any) -> None:
-    """Put each name where it touches no point, no other name and no edge of the picture: nearest free place first.
+def _name_points(axes: Any, rows: list[MethodRow]) -> None:
+    """Put each name at the nearest place where it touches no point, no other name and no edge of the picture.
 
     Points in a crowd choose first, for they have the fewest places.
     """
@@ -120,26 +104,19 @@ def _name_points(axes: Any, rows: list[MethodRow], renderer: Any) -> None:
     places = [axes.transData.transform(_point(row)[:2]) for row in rows]
     size = 7 * axes.figure.dpi / 72
     taken = [Bbox.from_bounds(x - size, y - size, 2 * size, 2 * size) for x, y in places]
-    taken += [_error_bar(axes, row, size / 4) for row in rows]
-    crowd = [sum(math.dist(a, b) for b in places) for a in places]
-    for index in sorted(range(len(rows)), key=lambda i: crowd[i]):
-        taken.append(_put_name(axes, rows[index], taken, renderer))
+    for seconds, score, spread in map(_point, rows):  # the error bars
+        (x, low), (_, high) = (axes.transData.transform((seconds, score + side * spread)) for side in (-1, 1))
+        taken.append(Bbox.from_extents(x - size / 4, low, x + size / 4, high))
+    for index in sorted(range(len(rows)), key=lambda i: sum(math.dist(places[i], other) for other in places)):
+        taken.append(_put_name(axes, rows[index], taken))
 
 
-def _error_bar(axes: Any, row: MethodRow, half: float) -> Any:
-    from matplotlib.transforms import Bbox
-
-    seconds, score, spread = _point(row)
-    (x, low), (_, high) = (axes.transData.transform((seconds, score + side * spread)) for side in (-1, 1))
-    return Bbox.from_extents(x - half, low, x + half, high)
-
-
-def _put_name(axes: Any, row: MethodRow, taken: list[Any], renderer: Any) -> Any:
-    seconds, score, _ = _point(row)
-    ours = row.method == OURS
+def _put_name(axes: Any, row: MethodRow, taken: list[Any]) -> Any:
+    """Write a name where it overlaps least with the boxes that are ``taken``, and return its own box."""
+    point, ours = _point(row)[:2], row.method == OURS
     name = axes.annotate(
         row.method,
-        (seconds, score),
+        point,
         xytext=(0, 0),
         textcoords="offset points",
         fontsize=10.5 if ours else 9,
@@ -147,24 +124,24 @@ def _put_name(axes: Any, row: MethodRow, taken: list[Any], renderer: Any) -> Any
         color=VERMILLION if ours else "#1f2937",
         zorder=4,
     )
-    best, fewest = None, math.inf
-    for offset, aligned in _offsets():
-        name.set(position=offset, **aligned)
-        box = name.get_window_extent(renderer).padded(3)
-        overlaps = sum(_shared(box, other) for other in taken) + _outside(box, axes.bbox)
-        if overlaps < fewest:
-            best, fewest = (offset, aligned), overlaps
-        if overlaps == 0:
-            break
-    if best is not None:
-        name.set(position=best[0], **best[1])
-        if math.hypot(*best[0]) >= LEADER:
-            _lead(axes, (seconds, score), best[0])
-    return name.get_window_extent(renderer).padded(3)
+
+    def overlap(spot: tuple[tuple[float, float], dict[str, str]]) -> float:
+        name.set(position=spot[0], **spot[1])
+        box = name.get_window_extent().padded(3)
+        outside = float(box.width * box.height) - _shared(box, axes.bbox)
+        return sum(_shared(box, other) for other in taken) + outside
+
+    spots = list(_offsets())
+    offset, aligned = next((spot for spot in spots if overlap(spot) == 0), None) or min(spots, key=overlap)
+    name.set(position=offset, **aligned)
+    if math.hypot(*offset) >= LEADER:
+        arrow = {"arrowstyle": "-", "color": GREY, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 4}
+        axes.annotate("", point, xytext=offset, textcoords="offset points", arrowprops=arrow, zorder=1)
+    return name.get_window_extent().padded(3)
 
 
 def _offsets() -> Iterator[tuple[tuple[float, float], dict[str, str]]]:
-    """Places around a point, nearest first, and how a name is aligned there: right of it and left of it come first."""
+    """Places around a point, nearest first, and how a name is aligned there: right and left of the point come first."""
     turns = sorted(range(DIRECTIONS), key=lambda k: (abs(math.sin(2 * math.pi * k / DIRECTIONS)), k))
     for distance in DISTANCES:
         for turn in turns:
@@ -174,17 +151,7 @@ def _offsets() -> Iterator[tuple[tuple[float, float], dict[str, str]]]:
             yield (distance * x, distance * y), {"ha": across, "va": along}
 
 
-def _lead(axes: Any, point: tuple[float, float], offset: tuple[float, float]) -> None:
-    arrow = {"arrowstyle": "-", "color": GREY, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 4}
-    axes.annotate("", point, xytext=offset, textcoords="offset points", arrowprops=arrow, zorder=1)
-
-
 def _shared(a: Any, b: Any) -> float:
     """The area that two boxes share."""
     width, height = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
-    return max(0.0, width) * max(0.0, height) if width > 0 and height > 0 else 0.0
-
-
-def _outside(box: Any, frame: Any) -> float:
-    """The area of a box that lies beyond the frame."""
-    return float(box.width * box.height) - _shared(box, frame)
+    return float(max(0.0, width) * max(0.0, height))

@@ -1,4 +1,4 @@
-"""The settings of a method on their way through files: as JSON has them, and back."""
+"""The settings of a method as JSON, and a method made from them."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ Settings = dict[str, Any]
 
 
 def plain(settings: Mapping[str, Any]) -> Settings:
-    """As they are kept: tuples are lists, and a ``DiffusionConfig`` is a dictionary of its fields.
+    """Settings as JSON has them: tuples are lists, and a ``DiffusionConfig`` is a dictionary of its fields.
 
     >>> plain({"hops": (1, 2)})
     {'hops': [1, 2]}
     """
-    made: Settings = json.loads(json.dumps(dict(settings), allow_nan=False, default=_fields))
+    made: Settings = json.loads(json.dumps(dict(settings), allow_nan=False, default=_plain_value))
     return made
 
 
 def model_of(name: str, settings: Mapping[str, Any], threads: int) -> NodeClassifier:
-    """A method with settings that :func:`plain` gave."""
+    """A method with settings that :func:`plain` returned."""
     params = dict(settings)
     if isinstance(params.get("diffusion"), dict):
         from nodewise.diffusion.params import DiffusionConfig
@@ -35,8 +35,8 @@ def model_of(name: str, settings: Mapping[str, Any], threads: int) -> NodeClassi
     return method(name)(**params, threads=threads)
 
 
-def _fields(value: Any) -> Any:
-    """What JSON does not know: a configuration by its fields, a numpy number as Python's own."""
+def _plain_value(value: Any) -> Any:
+    """What JSON does not know: a configuration as its fields, a numpy number as a Python number."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
     if hasattr(value, "item"):

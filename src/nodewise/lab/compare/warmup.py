@@ -1,4 +1,4 @@
-"""A method run on a tiny graph of the same kind, so that compiling and loading kernels costs no measured second."""
+"""Run a method on a tiny graph of the same kind first, so that no measured second goes into compiling kernels."""
 
 from __future__ import annotations
 
@@ -24,28 +24,23 @@ log = logging.getLogger("nodewise")
 
 
 def warm_up(model: NodeClassifier, graph: Graph, split: Split, inductive: bool) -> None:
-    """Fit clones of ``model`` for two epochs; what fails here is only told, for the true fit fails too, or does not.
+    """Fit clones of ``model`` for two epochs. An error is only logged: the real fit raises it again, or works.
 
-    ``engine="auto"`` may choose differently on a tiny graph, so every engine gets its turn.
+    ``engine="auto"`` may choose differently on a tiny graph, so every engine is run.
     """
     like = tiny_graph(graph)
     parts = Split(*(nodes if given.size else given for nodes, given in zip(PARTS, split, strict=True)))
-    for changes in _variants(model):
+    is_auto = getattr(model, "engine", None) == "auto"
+    variants = [{"engine": engine} for engine in get_args(Engine) if engine != "auto"] if is_auto else [{}]
+    for changes in variants:
         try:
-            evaluate(clone(model).set_params(**changes), like, [parts], inductive=inductive)
+            evaluate(clone(model).set_params(epochs=2, **changes), like, [parts], inductive=inductive)
         except Exception as error:
             log.info("the warm-up failed, so times may include compilation: %s: %s", type(error).__name__, error)
 
 
-def _variants(model: NodeClassifier) -> list[dict[str, Any]]:
-    short: dict[str, Any] = {"epochs": 2}
-    if getattr(model, "engine", None) != "auto":
-        return [short]
-    return [{**short, "engine": engine} for engine in get_args(Engine) if engine != "auto"]
-
-
 def tiny_graph(graph: Graph) -> Graph:
-    """A few nodes with features, weights, labels and adjacency of the types that ``graph`` has."""
+    """A small graph whose features, weights, labels and adjacency have the types of those of ``graph``."""
     tiny = synthetic.dcsbm(NODES, avg_degree=8, classes=3, features=COLUMNS, seed=0)
     changes: dict[str, Any] = {"indices": tiny.indices.astype(graph.indices.dtype)}
     if graph.edge_weight is not None:

@@ -1,7 +1,7 @@
 """The process of one method: ``python -m nodewise.lab.compare.worker``, with a task as a line of JSON on stdin.
 
 It opens the graph itself, warms up, and writes a file for each split it finishes. Stdin stays open as long as the
-process that asked lives: when it ends, so does the worker.
+parent process lives: when the parent ends, so does the worker.
 """
 
 from __future__ import annotations
@@ -13,15 +13,29 @@ import signal
 import sys
 import threading
 import traceback
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from nodewise._util.errors import NodewiseError
-from nodewise.lab.compare.worker_task import Task
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a worker is to do: these ``splits`` of those in ``folder``."""
+
+    folder: str
+    source: str
+    data_dir: str | None
+    method: str
+    settings: dict[str, Any]
+    threads: int
+    inductive: bool
+    splits: list[int]
 
 
 def run(task: Task) -> None:
-    """Fit and test the method on each split, and write what came out."""
+    """Fit and test the method on each split, and write the results."""
     from nodewise._util.run_folder import write_json
     from nodewise.datasets import load
     from nodewise.formats.split_file import read_split_file
@@ -45,9 +59,9 @@ def run(task: Task) -> None:
 
 
 def main() -> int:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asked, which ends this one
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this process
     task = Task(**json.loads(sys.stdin.readline()))
-    threading.Thread(target=_end_with_the_asker, daemon=True).start()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     try:
         run(task)
@@ -62,16 +76,16 @@ def main() -> int:
 
 
 def in_one_line(error: BaseException) -> str:
-    """What an error says; of those that were not raised on purpose, its kind too."""
-    said = " ".join(str(error).split())
-    if isinstance(error, NodewiseError | ImportError) and said:
-        return said
+    """The message of an error, with its type unless it was raised on purpose."""
+    message = " ".join(str(error).split())
+    if isinstance(error, NodewiseError | ImportError) and message:
+        return message
     if isinstance(error, MemoryError):
-        return f"out of memory ({said})" if said else "out of memory"
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+        return f"out of memory ({message})" if message else "out of memory"
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
-def _end_with_the_asker() -> None:
+def _end_with_parent() -> None:
     sys.stdin.read()
     os._exit(1)
 

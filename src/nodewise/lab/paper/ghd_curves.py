@@ -1,4 +1,4 @@
-"""Figure 1: three shapes that GHD can take, and how far they are from the closed forms that two of them have."""
+"""Figure 1: three shapes of GHD, two of them checked against their closed forms."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
+from nodewise._util.plotting import BLUE, GREY
 from nodewise._util.types import DoubleArray
 from nodewise.diffusion.ghd import ghd, last_hop
-from nodewise.lab.paper.context import Context
-from nodewise.lab.paper.plotting import BLUE, GREY, picture
+from nodewise.lab.paper.experiments import Context
+from nodewise.lab.paper.plotting import picture
 from nodewise.lab.paper.published import facts
 from nodewise.lab.paper.result import Cell, Column, Figure, Result, Table
 
@@ -18,7 +19,7 @@ MOST = 0.99  # of the weight
 
 
 def run(context: Context) -> Result:
-    del context  # curves are curves
+    del context  # the curves depend on nothing
     curves = {name: (omega, rho, ghd(omega, rho, hops)) for name, (omega, rho, hops) in facts("ghd")["rows"].items()}
     errors = {name: np.abs(curves[name][2] - _closed_form(name, curves[name][0], curves[name][2].size)).max()
               for name in ("PPR", "HKPR")}  # fmt: skip
@@ -35,7 +36,7 @@ def run(context: Context) -> Result:
 
 
 def _closed_form(name: str, omega: float, hops: int) -> DoubleArray:
-    """PageRank is a geometric distribution of hops, the heat kernel a Poisson one."""
+    """PageRank weighs hops by a geometric distribution, the heat kernel by a Poisson distribution."""
     hop = np.arange(hops)
     if name == "PPR":
         return np.asarray((1 - omega) * omega**hop)

@@ -1,21 +1,18 @@
-"""Table 5 and Figure 4: F1 and seconds as more of the nodes are labelled."""
+"""Table 5 and Figure 4: F1 and seconds as more nodes are labelled."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from nodewise.lab.compare import Comparison
-from nodewise.lab.paper.context import Context
+from nodewise.lab.compare import Comparison, MethodRow
+from nodewise.lab.paper.experiments import Context
 from nodewise.lab.paper.plotting import draw_line, picture
-from nodewise.lab.paper.published import facts, reported
-from nodewise.lab.paper.result import Cell, Column, Figure, Result, Table, middle
-from nodewise.lab.paper.runs import compared, f1_cell, row_of
+from nodewise.lab.paper.published import facts
+from nodewise.lab.paper.result import Figure, Result, Table, listed, middle
+from nodewise.lab.paper.runs import compared, f1_cell, row_of, side_by_side
 from nodewise.lab.paper.subjects import Subject, chosen_settings, find_subject, open_subject, part_splits
-from nodewise.lab.paper.words import order
 
 Found = dict[float, Comparison]
-Reader = Callable[[Found, str, float], Cell]
 
 
 def run(context: Context) -> Result:
@@ -30,50 +27,40 @@ def run(context: Context) -> Result:
             f"labels-{fraction:g}", subject.source, methods, splits, context,
             settings=chosen_settings(subject, methods), split_source=source, inductive=True,
         )  # fmt: skip
-    counts = order([f"{round(fraction * graph.num_nodes):,}" for fraction in found])
+    counts = listed([f"{round(fraction * graph.num_nodes):,}" for fraction in found])
     ran_on = f"{subject.ran_on}; inductive, {context.num_splits} splits; {counts} labelled nodes"
     notes = [f"{row.method} at {100 * f:g}%: {row.note}." for f, c in found.items() for row in c.rows if row.note]
     return Result(_sentences(found) + notes, _tables(found), [_figure(found, subject)], [ran_on])
 
 
-def _score(found: Found, method: str, fraction: float) -> Cell:
-    return f1_cell(row_of(found[fraction], method))
+def _f1(row: MethodRow) -> float | None:
+    return middle(f1_cell(row))
 
 
-def _seconds(found: Found, method: str, fraction: float) -> float | None:
-    row = row_of(found[fraction], method)
-    return None if row is None else row.seconds
+def _seconds(row: MethodRow) -> float | None:
+    return row.seconds
 
 
 def _sentences(found: Found) -> list[str]:
     said = []
-    for what, read, unit in (("F1", _score, "%"), ("time", _seconds, " s")):
-        for fraction in found:
-            cells = {method: middle(read(found, method, fraction)) for method in facts("labels")["rows"]}
-            known = {method: value for method, value in cells.items() if value is not None}
+    for what, read, unit in (("F1", _f1, "%"), ("time", _seconds, " s")):
+        for fraction, comparison in found.items():
+            values = {method: read(row_of(comparison, method)) for method in facts("labels")["rows"]}
+            known = [f"{method} {value:.2f}{unit}" for method, value in values.items() if value is not None]
             if known:
-                figures = order([f"{m} {v:.2f}{unit}" for m, v in known.items()])
-                said.append(f"{100 * fraction:g}% labelled, {what}: {figures}.")
+                said.append(f"{100 * fraction:g}% labelled, {what}: {listed(known)}.")
     return said
 
 
-def _table(title: str, facts_name: str, found: Found, read: Reader, note: str) -> Table:
-    """Paper beside here, a group of columns a share. Nothing stands out: the order on a stand-in is no evidence."""
-    columns = [Column("method")]
-    rows: list[list[Cell]] = [[method] for method in facts("labels")["rows"]]
-    for fraction in found:
-        group = f"{100 * fraction:g}% labelled"
-        columns += [Column("paper", ".2f", group), Column("here", ".2f", group)]
-        for row in rows:
-            row += [reported(facts_name, str(row[0]), fraction), read(found, str(row[0]), fraction)]
-    return Table(f"{title} by share of labelled nodes ({facts(facts_name)['source']})", columns, rows, note)
-
-
 def _tables(found: Found) -> list[Table]:
+    """F1 and seconds, one group of columns per share. No best is marked: a ranking on a stand-in is no evidence."""
     machine = f"Preparation and training of one split. The paper's: {facts('labels_seconds')['machine']}."
+    methods = facts("labels")["rows"]
+    groups = [(f"{100 * fraction:g}% labelled", fraction, comparison) for fraction, comparison in found.items()]
+    title = "by share of labelled nodes"
     return [
-        _table("F1", "labels", found, _score, "Micro-F1 in percent."),
-        _table("Seconds", "labels_seconds", found, _seconds, machine),
+        side_by_side(f"F1 {title}", "labels", methods, groups, f1_cell, "Micro-F1 in percent."),
+        side_by_side(f"Seconds {title}", "labels_seconds", methods, groups, _seconds, machine),
     ]
 
 
@@ -82,10 +69,11 @@ def _figure(found: Found, subject: Subject) -> Figure:
 
     def draw(scores: Any, times: Any) -> None:
         for method in facts("labels")["rows"]:
-            draw_line(scores, method, shares, [middle(_score(found, method, f)) for f in found])
-            draw_line(times, method, shares, [_seconds(found, method, f) for f in found])
+            rows = [row_of(comparison, method) for comparison in found.values()]
+            draw_line(scores, method, shares, [_f1(row) for row in rows])
+            draw_line(times, method, shares, [row.seconds for row in rows])
         times.set_yscale("log")
-        for axis, title in ((scores, "F1, %"), (times, "Seconds a split")):
+        for axis, title in ((scores, "F1, %"), (times, "Seconds per split")):
             axis.set_title(title)
             axis.set_xscale("log")
             axis.set_xticks(shares, [f"{share:g}" for share in shares])

@@ -1,9 +1,9 @@
-"""One page about all experiments: a file that needs no other, with its style and pictures inside."""
+"""The report on all experiments: one HTML file with style and pictures inside, and the same text as Markdown."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from itertools import groupby
@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from nodewise._util.memory import show_bytes
-from nodewise.lab.paper.catalogue import EXPERIMENTS
+from nodewise.lab.compare.table import markdown_table
+from nodewise.lab.paper.experiments import EXPERIMENTS
 from nodewise.lab.paper.published import facts
 from nodewise.lab.paper.result import Cell, Column, Record, Table, middle, shown
 
@@ -21,7 +22,7 @@ TITLE = "Node-wise diffusion, run again"
 
 
 def html_page(records: Sequence[Record], folder: Path) -> str:
-    """The page; pictures are read from ``folder``."""
+    """The page, with the pictures in ``folder``."""
     style = files(__package__).joinpath("page.css").read_text(encoding="utf-8")
     body = "\n".join([_head(records), _contents(records), *(_section(record, folder) for record in records)])
     return (
@@ -31,32 +32,57 @@ def html_page(records: Sequence[Record], folder: Path) -> str:
     )
 
 
+def markdown_report(records: Sequence[Record]) -> str:
+    parts = ["# The paper's tables and figures, run again", ""]
+    for record in records:
+        experiment = EXPERIMENTS[record.name]
+        parts += [f"## {experiment.title} ({experiment.source})", "", experiment.question, ""]
+        parts += [*(f"- {sentence}" for sentence in record.sentences), ""]
+        for table in record.tables:
+            parts += [f"**{table.title}**", "", *markdown_lines(table), ""]
+            parts += [table.note, ""] if table.note else []
+        for file, caption in record.figures:
+            parts += [f"![{caption}]({file})", "", caption, ""]
+        parts += [*(f"Ran on {ran_on}." for ran_on in record.ran_on), ""]
+        parts += [f"`{record.made['command']}`, {record.made['date']}, {record.made['seconds']:,.0f} s", ""]
+    return "\n".join(parts)
+
+
+def markdown_lines(table: Table) -> list[str]:
+    names = [f"{column.group}: {column.name}" if column.group else column.name for column in table.columns]
+    rows = [[shown(cell, column.format) for cell, column in zip(row, table.columns, strict=True)] for row in table.rows]
+    for number in range(len(table.columns)):
+        if (best := table.best_row(number)) is not None:
+            rows[best][number] = f"**{rows[best][number]}**"
+    return markdown_table(names, [column.is_number for column in table.columns], rows)
+
+
+# ---------------------------------------------------------------------- the page
+
+
 def _head(records: Sequence[Record]) -> str:
     last = max(records, key=lambda record: str(record.made["date"]))
-    source = escape(str(facts("source")))
     return (
         f"<header>\n<h1>{TITLE}</h1>\n"
-        f'<p class="lead">The tables and figures of {source}, made again by nodewise '
-        f"{escape(last.made['versions']['nodewise'])}. What the paper reports stands beside what was found here.</p>\n"
-        f'<p class="quiet">{escape(_machine(last.made["machine"]))}. {escape(str(last.made["date"]))}. '
-        f"{escape(_versions(last.made['versions']))}.</p>\n"
-        f'<p class="legend">Differences are found here less paper: more than {FAR:g} points '
+        f'<p class="lead">The tables and figures of {escape(str(facts("source")))}, made again by nodewise '
+        f"{escape(last.made['versions']['nodewise'])}. The paper's numbers are beside those found here.</p>\n"
+        f'<p class="quiet">{_machine(last.made)} {escape(str(last.made["date"]))}.</p>\n'
+        f'<p class="legend">Differences are found here minus paper: those of more than {FAR:g} points '
         f'<span class="low">below</span> or <span class="high">above</span> are coloured. The best of a column is '
         f"<strong>bold</strong>. Sentences are made from the numbers of the run.</p>\n</header>"
     )
 
 
-def _machine(machine: dict[str, Any]) -> str:
-    cores = machine["cores"]
+def _machine(made: dict[str, Any]) -> str:
+    """The machine and the versions of libraries."""
+    machine, cores = made["machine"], made["machine"]["cores"]
     memory = "" if machine["memory"] is None else f", {show_bytes(machine['memory'])} of memory"
-    return f"{cores} {'core' if cores == 1 else 'cores'} of {machine['processor']}{memory}, {machine['system']}"
+    versions = ", ".join(f"{name} {number}" for name, number in made["versions"].items())
+    counted = f"{cores} {'core' if cores == 1 else 'cores'}"
+    return escape(f"{counted} of {machine['processor']}{memory}, {machine['system']}. {versions}.")
 
 
-def _versions(versions: dict[str, str]) -> str:
-    return ", ".join(f"{name} {number}" for name, number in versions.items())
-
-
-def _contents(records: Iterable[Record]) -> str:
+def _contents(records: Sequence[Record]) -> str:
     rows = []
     for record in records:
         experiment = EXPERIMENTS[record.name]
@@ -100,8 +126,7 @@ def _how(record: Record) -> str:
     lines = [
         *(f"<p>Ran on {escape(ran_on)}.</p>" for ran_on in record.ran_on),
         f"<p><code>{escape(made['command'])}</code></p>",
-        f"<p>{escape(str(made['date']))}, {_time(made['seconds'])}. {escape(_machine(made['machine']))}. "
-        f"{escape(_versions(made['versions']))}.</p>",
+        f"<p>{escape(str(made['date']))}, {_time(made['seconds'])}. {_machine(made)}</p>",
     ]
     return "<details><summary>How this was run</summary>" + "".join(lines) + "</details>"
 
@@ -120,24 +145,21 @@ def _table(table: Table) -> str:
 
 def _header(columns: Sequence[Column]) -> str:
     groups = [(group, len(list(members))) for group, members in groupby(columns, key=lambda column: column.group)]
-    upper = ""
-    if any(group for group, _ in groups):
-        cells = [
-            f'<th class="group starts" colspan="{width}" scope="colgroup"><span>{escape(group)}</span></th>'
-            if group
-            else f'<th colspan="{width}"></th>'
-            for group, width in groups
-        ]
-        upper = f"<tr>{''.join(cells)}</tr>"
+    upper = [
+        f'<th class="group starts" colspan="{width}" scope="colgroup"><span>{escape(group)}</span></th>'
+        if group
+        else f'<th colspan="{width}"></th>'
+        for group, width in groups
+    ]
     names = [
-        f'<th scope="col"{_classes(*_kinds(columns, number))}>{escape(column.name)}</th>'
+        f'<th scope="col"{_classes(_kinds(columns, number))}>{escape(column.name)}</th>'
         for number, column in enumerate(columns)
     ]
-    return f"{upper}<tr>{''.join(names)}</tr>"
+    return (f"<tr>{''.join(upper)}</tr>" if any(group for group, _ in groups) else "") + f"<tr>{''.join(names)}</tr>"
 
 
 def _kinds(columns: Sequence[Column], number: int) -> list[str]:
-    """What the looks of a column depend on."""
+    """The classes of a column, for the style."""
     column = columns[number]
     starts = bool(column.group) and columns[number - 1].group != column.group
     return ["number"] * column.is_number + ["starts"] * starts + ["paper"] * column.name.startswith("paper")
@@ -150,9 +172,9 @@ def _row(table: Table, number: int) -> str:
         kinds += ["best"] * (table.best_row(i) == number)
         kinds += ["own"] * (i == 0 and cell == OWN)
         kinds += ["words"] * (column.is_number and isinstance(cell, str))
-        if column.is_difference and (value := middle(cell)) is not None and abs(value) > FAR:
+        if column.format.startswith("+") and (value := middle(cell)) is not None and abs(value) > FAR:
             kinds.append("low" if value < 0 else "high")
-        cells.append(f"<td{_classes(*kinds)}>{_shown(cell, column)}</td>")
+        cells.append(f"<td{_classes(kinds)}>{_shown(cell, column)}</td>")
     return f"<tr>{''.join(cells)}</tr>"
 
 
@@ -164,5 +186,5 @@ def _shown(cell: Cell, column: Column) -> str:
     return text
 
 
-def _classes(*kinds: str) -> str:
+def _classes(kinds: list[str]) -> str:
     return f' class="{" ".join(kinds)}"' if kinds else ""

@@ -1,4 +1,4 @@
-"""Pictures, by matplotlib, which loads when the first one is drawn. Colours are Okabe and Ito's."""
+"""The pictures of the experiments: one style for all, and one colour per method."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from importlib.util import find_spec
 from typing import Any
 
 from nodewise._util.errors import InputError
+from nodewise._util.plotting import BLUE, GREY
 
-BLUE, ORANGE, GREEN, PINK, SKY, GREY = "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#8a8f98"
-# NIGCN is the one to look for; the others keep one colour and marker in every picture.
+ORANGE, GREEN, PINK, SKY = "#e69f00", "#009e73", "#cc79a7", "#56b4e9"  # with BLUE, of Okabe and Ito's colours
+# Each method has the same colour and marker in every picture.
 LOOKS = {
     "NIGCN": (BLUE, "o"), "PPRGo": (ORANGE, "s"), "GBP": (GREEN, "^"), "AGP": (PINK, "D"), "SGC": (SKY, "v"),
 }  # fmt: skip
@@ -38,19 +39,18 @@ STYLE: dict[Any, Any] = {
 
 
 def check_matplotlib() -> None:
-    """Raise before hours of work, not after."""
+    """Raise if it is missing: before hours of work, not after."""
     if find_spec("matplotlib") is None:
         raise InputError("matplotlib is not installed, and the figures need it: pip install 'nodewise[baselines]'")
 
 
-def picture(draw: Callable[..., None], columns: int = 1, height: float = 3.2, width: float = 9.0) -> bytes:
-    """A PNG of what ``draw`` puts on so many axes."""
-    check_matplotlib()
+def picture(draw: Callable[..., None], columns: int = 1, height: float = 3.2) -> bytes:
+    """A PNG of what ``draw`` puts on this many axes."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(width, height), layout="constrained")
+        figure = Figure(figsize=(9.0, height), layout="constrained")
         axes = figure.subplots(1, columns, squeeze=False)[0]
         draw(*axes)
         stream = io.BytesIO()

@@ -1,4 +1,4 @@
-"""What the paper reports, as data: ``published.json`` names the table or figure of every number."""
+"""The paper's numbers, read from ``published.json``, which names the table or figure of each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def facts(name: str) -> Any:
 
 
 def reported(name: str, row: str, column: Any) -> Any:
-    """One number of the paper, or None where it has none.
+    """One number of the paper, or None if it has none.
 
     >>> reported("transductive_f1", "NIGCN", "pubmed")
     [80.9, 2.02]

@@ -1,7 +1,8 @@
-"""What an experiment gives: tables, figures and sentences; and the record of it that is kept on disk."""
+"""What an experiment returns (tables, figures, sentences), and the record of it that is saved."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -11,7 +12,7 @@ Best = Literal["", "max", "min"]
 
 @dataclass(frozen=True)
 class Column:
-    """``format`` is that of numbers (".2f"), empty for text; ``best`` says which number of the column stands out."""
+    """``format``: of its numbers (".2f"), empty for text; ``best``: which number of the column is marked."""
 
     name: str
     format: str = ""
@@ -22,10 +23,6 @@ class Column:
     def is_number(self) -> bool:
         return bool(self.format)
 
-    @property
-    def is_difference(self) -> bool:
-        return self.format.startswith("+")
-
 
 @dataclass(frozen=True)
 class Table:
@@ -35,10 +32,9 @@ class Table:
     note: str = ""
 
     def best_row(self, number: int) -> int | None:
-        """The row whose number stands out in this column, if any does."""
+        """The row whose number is marked in this column, or None."""
         best = self.columns[number].best
-        scores = {i: middle(row[number]) for i, row in enumerate(self.rows)}
-        known = {i: score for i, score in scores.items() if score is not None}
+        known = {i: score for i, row in enumerate(self.rows) if (score := middle(row[number])) is not None}
         if not best or len(known) < 2:
             return None
         return (max if best == "max" else min)(known, key=known.__getitem__)
@@ -46,7 +42,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture as PNG; ``name`` is its file's, without the ending."""
+    """A picture as PNG; ``name``: of its file, without the ending."""
 
     name: str
     png: bytes
@@ -55,7 +51,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Result:
-    """What an experiment found. ``sentences`` are made from its numbers; ``ran_on`` says on what they were made."""
+    """What an experiment found. ``sentences`` are made from its numbers; ``ran_on`` names the graphs and splits."""
 
     sentences: list[str]
     tables: list[Table] = field(default_factory=list)
@@ -65,7 +61,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Record:
-    """A result as it is kept: ``NAME.json``, with the names of its pictures, and how it was made."""
+    """A result as saved in ``NAME.json``, with the names of its pictures, and how it was made."""
 
     name: str
     asked: dict[str, Any]
@@ -80,23 +76,20 @@ class Record:
 
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> Record:
-        tables = [
-            Table(t["title"], [Column(**column) for column in t["columns"]], t["rows"], t["note"])
-            for t in found["tables"]
-        ]
+        tables = [Table(**{**t, "columns": [Column(**column) for column in t["columns"]]}) for t in found["tables"]]
         figures = [(file, caption) for file, caption in found["figures"]]
         return cls(**{**found, "tables": tables, "figures": figures})
 
 
 def middle(cell: Cell) -> float | None:
-    """The number of a cell, or the mean of a mean and its deviation."""
+    """The number in a cell, or the mean if it holds a mean and its deviation."""
     if isinstance(cell, list):
         return cell[0]
     return None if cell is None or isinstance(cell, str) else float(cell)
 
 
 def difference(here: Cell, there: Cell) -> float | None:
-    """``here`` less ``there``, where both are numbers."""
+    """``here`` minus ``there`` if both are numbers, else None."""
     a, b = middle(here), middle(there)
     return None if a is None or b is None else a - b
 
@@ -115,3 +108,12 @@ def shown(cell: Cell, format: str) -> str:
         return " ± ".join(f"{number:{format}}" for number in cell)
     text = f"{cell:{format}}"
     return text.lstrip("+-") if float(text.replace(",", "")) == 0 else text.replace("-", "−")
+
+
+def listed(names: Sequence[str]) -> str:
+    """A list in a sentence.
+
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names) or "none"

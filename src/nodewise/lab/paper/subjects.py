@@ -1,9 +1,9 @@
-"""What an experiment runs on: a data set of the paper where it is on this machine, else a stand-in, and which splits.
+"""What an experiment runs on: a data set of the paper or a stand-in, its splits, and the settings of methods.
 
 A stand-in is a synthetic graph with the classes, features and average degree of the original and fewer nodes. How
-strong its features and communities are is not known of the originals (but for ogbn-arxiv, whose graph is at hand) and
-was set so that scores lie between chance and 100%. So the order of methods on a stand-in is no evidence for or against
-any of them, the less so as none but NIGCN has settings of the original there, and no sentence ranks them.
+informative features and communities are in the originals is not known (except for ogbn-arxiv, whose graph is here), so
+this was set to give scores between chance and 100%. The ranking of methods on a stand-in is therefore no evidence for
+or against any of them, even less so as only NIGCN has the original's settings there, and no sentence ranks them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from nodewise.diffusion.params import Convention, DiffusionConfig
 from nodewise.formats.split_file import read_split_file
 from nodewise.graph import Graph, synthetic
 from nodewise.graph.splits import Split, random_splits
-from nodewise.lab.paper.context import Context
+from nodewise.lab.paper.experiments import Context
 from nodewise.lab.paper.published import facts, reported
 from nodewise.lab.rivals import settings as preset
 from nodewise.store import is_store, write_store
@@ -35,7 +35,7 @@ PARTS = {"train": 0.66, "val": 0.1, "test": 0.24}  # of a stand-in's nodes, as o
 
 @dataclass(frozen=True)
 class Shape:
-    """A stand-in: its nodes, and how clearly communities and features show the classes."""
+    """A stand-in: its number of nodes, and how clearly communities and features show the classes."""
 
     nodes: int
     quick_nodes: int
@@ -50,28 +50,37 @@ SHAPES = {
     "amazon": Shape(200_000, 50_000, homophily=0.15, signal=4.0),
 }
 OTHER_NAMES = {"ogbn-arxiv": ("ogbn-arxiv", "arxiv-standin"), "papers100M": ("ogbn-papers100M",)}
-SMALL = ("cora", "citeseer", "pubmed", "amazon-computers")  # loaded wherever they come from
+SMALL = ("cora", "citeseer", "pubmed", "amazon-computers")  # loaded even if they have to be downloaded
 
 
 @dataclass(frozen=True)
 class Subject:
-    """``name`` is the paper's, ``source`` what is opened, ``ran_on`` says in words what that is."""
+    """``name``: the paper's; ``source``: what is opened; ``ran_on``: what that is, in words."""
 
     name: str
     source: str
     ran_on: str
     is_original: bool
 
+    @property
+    def title(self) -> str:
+        return self.name if self.is_original else f"{self.name} (stand-in)"
+
+
+def is_here(name: str, context: Context) -> bool:
+    """Whether a data set is on this machine."""
+    dataset = lookup(name)
+    return dataset is not None and dataset.available(context.data_dir) is not None
+
 
 def find_subject(name: str, context: Context) -> Subject:
     """The data set itself, or the nearest thing to it on this machine."""
     for known in OTHER_NAMES.get(name, (name,)):
-        dataset = lookup(known)
-        if dataset is not None and (name in SMALL or dataset.available(context.data_dir) is not None):
-            ran_on = f"{name}: the data set itself"
+        if name in SMALL or is_here(known, context):
             if known == "arxiv-standin":
                 ran_on = f"{name}: the graph, labels and parts of ogbn-arxiv with other features (arxiv-standin)"
-            return Subject(name, known, ran_on, known != "arxiv-standin")
+                return Subject(name, known, ran_on, is_original=False)
+            return Subject(name, known, f"{name}: the data set itself", is_original=True)
     return _standin(name, context)
 
 
@@ -103,18 +112,18 @@ def _parts(nodes: int, seed: int) -> dict[str, Any]:
 # ---------------------------------------------------------------------- settings
 
 
-# NIGCN's, where it has no preset: the same for all, so that nothing is chosen on a stand-in. One network, as in the
-# paper: nothing that the library adds to it has a part in the paper's tables.
+# Of NIGCN without a preset: the same for all graphs, so that nothing is chosen on a stand-in. One network, as in the
+# paper: nothing that the library adds to the method has a part in the paper's tables.
 NETWORK = {
     "layers": 2, "dropout": 0.5, "lr": 0.01, "feature_norm": "none", "epochs": 1000, "patience": 60, "teach": False,
 }  # fmt: skip
-CONVENTION: Convention = "reference"  # of lengths: the published program's, to which the paper's tau belongs
+CONVENTION: Convention = "reference"  # of lengths: that of the published program, for which the paper chose tau
 
 
 def chosen_settings(subject: Subject, methods: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """What takes the place of presets. On a synthetic graph all train without weight decay, as the paper's on Amazon.
+    """What replaces the presets. On a synthetic graph all train without weight decay, as the paper does on Amazon.
 
-    NIGCN diffuses by the paper's hyper-parameters wherever it has no preset.
+    NIGCN without a preset diffuses with the paper's hyper-parameters.
     """
     is_synthetic = lookup(subject.source) is None
     settings: dict[str, dict[str, Any]] = {name: {"weight_decay": 0.0} for name in methods if is_synthetic}
@@ -125,12 +134,12 @@ def chosen_settings(subject: Subject, methods: Sequence[str]) -> dict[str, dict[
 
 
 def nigcn_settings(name: str) -> dict[str, Any]:
-    """NIGCN without a preset: the network of all, and the paper's diffusion of a data set."""
+    """NIGCN without a preset: one network for all graphs, and the paper's diffusion for a data set."""
     return {**NETWORK, **hyperparameters(name), "diffusion": DiffusionConfig(convention=CONVENTION)}
 
 
 def hyperparameters(name: str) -> dict[str, Any]:
-    """The paper's omega, rho, tau and epsilon of a data set."""
+    """The paper's omega, rho, tau and epsilon for a data set."""
     return {column: reported("hyperparameters", name, column) for column in facts("hyperparameters")["columns"]}
 
 
@@ -148,42 +157,41 @@ def labels_of(graph: Graph) -> AnyArray:
 
 
 def splits_of(subject: Subject, graph: Graph, context: Context, inductive: bool = False) -> tuple[list[Split], str]:
-    """As many splits as asked for, and where they come from."""
+    """As many splits as the user asked for, and where they come from."""
     count = context.num_splits
     path = _split_file(subject.source, context)
     if path is not None:
         found = read_split_file(path, graph.num_nodes)
         if len(found) < count:
             raise InputError(
-                f"{path}: holds {len(found)} splits, and {count} are asked for; pass --splits {len(found)}"
+                f"{path}: holds {len(found)} splits, expected at least {count}; pass --splits {len(found)}"
             )
         return found[:count], f"the first {count} splits of {path.name} in {path.parent}"
-    sizes = f"{PER_CLASS} a class to train, {VAL} to validate, {TEST:,} to test"
+    sizes = f"{PER_CLASS} per class to train, {VAL} to validate, {TEST:,} to test"
     if inductive:
         return part_splits(graph, count, context.seed), f"{count} random splits within the official parts: {sizes}"
     return random_splits(labels_of(graph), count, PER_CLASS, VAL, TEST, context.seed), f"{count} random splits: {sizes}"
 
 
 def _split_file(source: str, context: Context) -> Path | None:
-    """``NAME.npz`` where splits are kept: the folder named, else ``splits`` in the folders of data."""
+    """``NAME.npz`` in the given folder of splits, else in ``splits`` in the folders of data."""
     if lookup(source) is None:
         return None
-    if context.splits_dir is not None:
-        folders = [context.splits_dir]
-    else:
-        roots = (context.data_dir, os.environ.get("NODEWISE_DATA"))
-        folders = [Path(root).expanduser() / "splits" for root in roots if root]
+    roots = (context.data_dir, os.environ.get("NODEWISE_DATA"))
+    folders = (
+        [context.splits_dir] if context.splits_dir else [Path(root).expanduser() / "splits" for root in roots if root]
+    )
     return next((path for folder in folders if (path := folder / f"{source}.npz").is_file()), None)
 
 
 def part_splits(graph: Graph, count: int, seed: int, train: int | None = None) -> list[Split]:
-    """Splits for inductive learning: each part is drawn within the official one.
+    """Splits for inductive learning: each part is drawn from the official one.
 
-    Training takes 20 nodes of each class (all of a smaller one), or ``train`` nodes at random whatever their class.
+    Training takes 20 nodes per class (all of a smaller class), or ``train`` random nodes of any class.
     """
     labels, parts = labels_of(graph), graph.splits
     if any(part not in parts for part in PARTS):
-        raise InputError(f"{graph.name}: has no official parts; inductive splits are drawn in train, val and test")
+        raise InputError(f"{graph.name}: has no official parts; inductive splits are drawn from train, val and test")
     pools = [parts["train"][labels[parts["train"]] == label] for label in graph.present_labels]
     takes = [min(PER_CLASS, pool.size) for pool in pools]
     if train is not None:

@@ -3,32 +3,30 @@
 Wang et al., "Approximate Graph Propagation", KDD 2021, Algorithm 2. With ``Y_l`` the weights from ``l`` on, a level's
 residue is ``r_l = Y_l (D^-a A D^-b)^l x`` and leaves ``w_l / Y_l`` of itself. A neighbour's share of a residue is
 passed on as it is where it is at least ``epsilon`` of the column's L1 norm; else it becomes that much or nothing, with
-the chance that leaves its mean. Neighbours are kept in the order of their degrees, so that only those chosen are looked
-at. The estimate is unbiased, and with ``L`` levels its variance is at most ``L (L + 1) / 2 epsilon |x|_1`` times what
-``|x|`` in place of ``x`` would give the node: the paper's bound, where signs may cancel in the sum but not here.
+the probability that keeps its mean. Neighbours are sorted by degree, so that only the chosen ones are looked at. The
+estimate is unbiased, and with ``L`` levels its variance is at most ``L (L + 1) / 2 epsilon |x|_1`` times what ``|x|``
+in place of ``x`` would give the node: the paper's bound, where signs may cancel in the sum but not here.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import partial
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from nodewise._util.errors import InputError
-from nodewise._util.threads import map_chunks, thread_count
+from nodewise._util.threads import thread_count
 from nodewise._util.types import AnyArray, DoubleArray, FloatArray, IntArray
 from nodewise.graph import Graph
-from nodewise.lab.rivals.decoupled import RowRival
-from nodewise.lab.rivals.kernels import randomized as kernels
-from nodewise.lab.rivals.spread import column_norms, over_columns, scaled_by_degree
-from nodewise.learn.task import check_share, check_whole
+from nodewise.lab.rivals.base import RowRival, column_norms
+from nodewise.lab.rivals.kernels import propagation as kernels
+from nodewise.lab.rivals.matrix import over_rows
+from nodewise.lab.rivals.params import Exactness, NonNegative, Positive, Share, UnitInterval, WholeOrZero
 
 FINEST = 0.1  # of a column's mean entry: what is drawn by default
 SMALLEST = float(np.finfo(np.float32).tiny)  # the limit in a column of zeros
-ROWS_AT_ONCE = 1 << 16
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -36,42 +34,20 @@ class AGP(RowRival):
     """``weights``: "ppr" (``alpha (1 - alpha)^l``) or "heat" (``e^-t t^l / l!``); the last of ``hops`` levels takes
     what is left of them. ``a``, ``b``: the exponents of the degrees. ``epsilon``: shares below this part of a column's
     L1 norm are drawn (by default a tenth of its mean entry).
-
-    >>> import nodewise as nw
-    >>> g = nw.synthetic.dcsbm(500, avg_degree=10, classes=3, features=16, seed=0)
-    >>> AGP(seed=0).fit(g, range(60), range(60, 120)).score(g, range(120, 500)) > 0.6
-    True
     """
 
-    weights: str = "ppr"
-    alpha: float = 0.1
-    t: float = 3.0
-    hops: int = 20
-    a: float = 0.5
-    b: float = 0.5
-    epsilon: float | None = None
-    weight_decay: float = 5e-4
+    weights: Literal["ppr", "heat"] = "ppr"
+    alpha: Share = 0.1
+    t: Positive = 3.0
+    hops: WholeOrZero = 20
+    a: UnitInterval = 0.5
+    b: UnitInterval = 0.5
+    epsilon: Exactness | None = None
+    weight_decay: NonNegative = 5e-4
 
     # The paper has none of these graphs: alpha and L are what it uses for APPNP's weights, Cora's weight
     # decay is chosen on validation nodes, Citeseer's is GBP's.
-    PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "cora": {"weight_decay": 5e-3},
-        "citeseer": {"weight_decay": 1e-2},
-    }
-
-    def check_params(self) -> None:
-        super().check_params()
-        check_whole("hops", self.hops, 0)
-        if self.weights not in ("ppr", "heat"):
-            raise InputError(f"weights={self.weights!r}: expected 'ppr' or 'heat'")
-        check_share("alpha", self.alpha)
-        if not self.t > 0:
-            raise InputError(f"t={self.t}: expected a number above 0")
-        for name in ("a", "b"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InputError(f"{name}={getattr(self, name)}: expected a number from 0 to 1")
-        if self.epsilon is not None and not self.epsilon > 0:
-            raise InputError(f"epsilon={self.epsilon}: expected a number above 0; less is more exact and costs more")
+    PRESETS: ClassVar = {"cora": {"weight_decay": 5e-3}, "citeseer": {"weight_decay": 1e-2}}
 
     def hop_weights(self) -> DoubleArray:
         """``w_0`` to ``w_L``, which sum to one."""
@@ -102,17 +78,12 @@ class AGP(RowRival):
                     spare[:] = 0.0
             return found
 
-        scale = scaled_by_degree(graph, 0.0, self.feature_norm)
-        return over_columns(graph, block, scale, work, 3, self.threads, self.memory)
+        return self._over_columns(graph, block, 0.0, work, 3)
 
     def _sorted_rows(self, graph: Graph, after: FloatArray) -> tuple[AnyArray, FloatArray]:
         """The neighbours and the weights of their edges, those with the largest share first."""
         weights = graph.kernel_weights
         indices, sorted_weights = np.empty_like(graph.indices), np.empty(weights.size, np.float32)
-
-        def sort(first: int) -> None:
-            last = min(first + ROWS_AT_ONCE, graph.num_nodes)
-            kernels.sort_rows(graph.indptr, graph.indices, weights, after, first, last, indices, sorted_weights)
-
-        map_chunks(sort, range(0, graph.num_nodes, ROWS_AT_ONCE), thread_count(self.threads))
+        sort = partial(kernels.sort_rows, graph.indptr, graph.indices, weights, after, indices, sorted_weights)
+        over_rows(sort, graph.num_nodes, graph.num_entries, thread_count(self.threads))
         return indices, sorted_weights

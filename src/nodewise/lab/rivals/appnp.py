@@ -1,4 +1,4 @@
-"""APPNP: a network's class scores, spread by ``K`` power iterations of personalised PageRank.
+"""APPNP: a network's class scores, propagated by ``K`` power iterations of personalised PageRank.
 
 Gasteiger et al., "Predict then Propagate: Graph Neural Networks meet Personalized PageRank", ICLR 2019, eq. 4:
 ``Z_0 = H``, ``Z_(k+1) = (1 - alpha) S Z_k + alpha H`` with ``S = D^-1/2 A D^-1/2``; ``H`` is the network's output.
@@ -6,35 +6,31 @@ Gasteiger et al., "Predict then Propagate: Graph Neural Networks meet Personaliz
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import nn
 
-from nodewise._util.threads import map_chunks, thread_count
+from nodewise._util.threads import thread_count
 from nodewise._util.types import IntArray
 from nodewise.graph import Graph
-from nodewise.lab.rivals.kernels import dropped as kernels
-from nodewise.lab.rivals.matrix import MLP, Inputs, feature_rows
-from nodewise.lab.rivals.network import GraphNetwork
-from nodewise.learn.task import check_share, check_whole
+from nodewise.lab.rivals.base import GraphNetwork
+from nodewise.lab.rivals.kernels import propagation as kernels
+from nodewise.lab.rivals.matrix import MLP, Inputs, feature_rows, over_rows
+from nodewise.lab.rivals.params import Share, Whole, WholeOrZero
 from nodewise.learn.trainer import TrainConfig, loss_of
-
-WORTH_THREADS = 1 << 20  # multiplications below which a hop stays on one thread
 
 
 class Pagerank:
     """``Z_K`` from ``H``, with a gradient.
 
     ``D^-1/2 Z_(k+1) = (1 - alpha) P D^-1/2 Z_k + alpha D^-1/2 H``: scaled once, the hops are those of the random walk
-    and no entry's value has to be kept. ``drop``: each hop loses this share of its entries; the others grow to keep
-    the mean.
+    and no entry's value has to be kept. ``drop``: each hop loses this share of its entries; the others are scaled
+    up to keep the mean.
     """
 
     def __init__(self, graph: Graph, alpha: float, hops: int, threads: int) -> None:
@@ -56,9 +52,7 @@ class Pagerank:
         run = partial(
             kernels.hop, *self.adjacency, share, np.uint64(drop * 2.0**64), np.uint64(seed), transposed, *arrays
         )
-        chunks = self.threads if self.adjacency[1].size * rows.shape[1] > WORTH_THREADS else 1
-        cuts = np.linspace(0, rows.shape[0], chunks + 1).astype(np.int64).tolist()
-        map_chunks(lambda span: run(*span), list(pairwise(cuts)), chunks)
+        over_rows(run, rows.shape[0], self.adjacency[1].size * rows.shape[1], self.threads)
         return out
 
 
@@ -83,32 +77,23 @@ class _Spread(torch.autograd.Function):
         return (total + now) * pagerank.root, None, None, None
 
 
-class View(NamedTuple):
-    inputs: Inputs
-    pagerank: Pagerank
+View = tuple[Inputs, Pagerank]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class APPNP(GraphNetwork[View]):
-    """The network before the spreading has no bias, as in the authors' program.
-
-    ``alpha``: the chance to return. ``hops``: K. ``dropout`` is that of the features, of the hidden layers and of
-    the adjacency's entries, anew at each hop; ``weight_decay`` is the L2 penalty of the first layer alone.
-
-    >>> import nodewise as nw
-    >>> g = nw.synthetic.dcsbm(500, avg_degree=10, classes=3, features=16, seed=0)
-    >>> APPNP(seed=0, epochs=50).fit(g, range(60), range(60, 120)).score(g, range(120, 500)) > 0.6
-    True
+    """``alpha``: the probability to return. ``hops``: K. ``dropout`` is that of the features, of the hidden layers and
+    of the adjacency's entries, anew at each hop; ``weight_decay`` is the L2 penalty of the first layer alone. The
+    network has no bias, as in the authors' program.
     """
 
-    alpha: float = 0.1
-    hops: int = 10
-    patience: int = 100
+    alpha: Share = 0.1
+    hops: WholeOrZero = 10
+    patience: Whole = 100
 
-    # alpha, K, network and penalty of the paper's Section 5 are the defaults, its alpha for co-author graphs is 0.2; a
-    # patience of 50 for the time's sake; the features' norm of Cora and Citeseer is chosen on the
-    # validation nodes of two splits.
-    PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    # alpha, K, network and penalty of the paper's Section 5 are the defaults, its alpha for co-author graphs is 0.2. A
+    # patience of 50 saves time; feature_norm of Cora and Citeseer is chosen on the validation nodes of two splits.
+    PRESETS: ClassVar = {
         "cora": {"patience": 50},
         "citeseer": {"patience": 50, "feature_norm": "l1"},
         "pubmed": {"patience": 50},
@@ -116,21 +101,17 @@ class APPNP(GraphNetwork[View]):
         "coauthor-physics": {"alpha": 0.2, "patience": 50},
     }
 
-    def check_params(self) -> None:
-        super().check_params()
-        check_share("alpha", self.alpha)
-        check_whole("hops", self.hops, 0)
-
     def _make_network(self, inputs: int, outputs: int) -> MLP:
         return MLP([inputs, *[self.hidden] * (self.layers - 1), outputs], self.dropout)
 
     def _view(self, graph: Graph, nodes: IntArray) -> View:
         threads = thread_count(self.threads)
-        return View(feature_rows(graph, self.feature_norm, threads), Pagerank(graph, self.alpha, self.hops, threads))
+        inputs = feature_rows(graph.features, self.feature_norm, threads)
+        return inputs, Pagerank(graph, self.alpha, self.hops, threads)
 
     def _out(self, network: nn.Module, view: View, nodes: IntArray) -> torch.Tensor:
-        drop = self.dropout if network.training else 0.0
-        return view.pagerank.spread(network(view.inputs), drop)[torch.from_numpy(nodes)]
+        inputs, pagerank = view
+        return pagerank.spread(network(inputs), self.dropout if network.training else 0.0)[torch.from_numpy(nodes)]
 
     def _losses(
         self, network: nn.Module, view: View, nodes: IntArray, labels: torch.Tensor, rng: np.random.Generator
@@ -140,4 +121,4 @@ class APPNP(GraphNetwork[View]):
 
     def _config(self) -> TrainConfig:
         """Without weight decay: the loss has it."""
-        return dataclasses.replace(super()._config(), weight_decay=0.0)
+        return replace(super()._config(), weight_decay=0.0)

@@ -1,11 +1,11 @@
 """FastGCN: GCN whose layers take a sample of nodes instead of all neighbours.
 
-Chen et al., "FastGCN: Fast Learning with Graph Convolutional Networks via Importance Sampling", ICLR 2018, Section 3.
+Chen et al., "FastGCN: Fast Learning with Graph Convolutional Networks via Importance Sampling", ICLR 2018, Section 3:
+``S H`` becomes ``1/t sum over t draws v of S[:, v] H[v] / q(v)``, where ``q(v)`` is the probability of ``v``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
@@ -17,41 +17,32 @@ from torch import nn
 from nodewise._util.types import DoubleArray, IntArray
 from nodewise.lab.rivals.gcn import GCN
 from nodewise.lab.rivals.layered import LayeredView
-from nodewise.learn.task import check_whole
-from nodewise.learn.trainer import loss_of
+from nodewise.lab.rivals.params import Whole
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FastGCN(GCN):
-    """``samples``: nodes that a layer draws for a batch. Answers take all neighbours.
+    """``samples``: nodes that a layer draws for a batch. Predictions take all neighbours.
 
     The layer next to the features is not sampled, as in the paper's experiments (its ``S X`` does not change).
-
-    >>> import nodewise as nw
-    >>> g = nw.synthetic.dcsbm(500, avg_degree=10, classes=3, features=16, seed=0)
-    >>> FastGCN(epochs=30, seed=0).fit(g, range(60), range(60, 120)).score(g, range(120, 500)) > 0.6
-    True
     """
 
-    samples: int = 400
-    batch_size: int | None = 256
+    BATCHED = True
 
-    def check_params(self) -> None:
-        super().check_params()
-        check_whole("samples", self.samples)
+    samples: Whole = 400
+    batch_size: Whole | None = 256
 
     @staticmethod
-    @lru_cache(maxsize=1)  # an epoch asks for what the last one did
+    @lru_cache(maxsize=1)  # the same for all batches and epochs
     def _importance(view: LayeredView) -> DoubleArray:
         return column_importance(view.matrix)
 
-    def _losses(
-        self, network: nn.Module, view: LayeredView, nodes: IntArray, labels: torch.Tensor, rng: np.random.Generator
-    ) -> Iterator[torch.Tensor]:
+    def _train_out(
+        self, network: nn.Module, view: LayeredView, nodes: IntArray, rng: np.random.Generator
+    ) -> torch.Tensor:
         sampled = partial(sampled_rows, view.matrix, self._importance(view), self.samples, rng)
-        for chosen in self._batches(nodes.size, rng):
-            needed = view.made_by([*[sampled] * (self.layers - 1), view.matrix.__getitem__], nodes[chosen])
-            yield loss_of(network(needed.inputs, needed.matrices), labels[torch.from_numpy(chosen)])
+        out: torch.Tensor = network(*view.made_by([*[sampled] * (self.layers - 1), view.matrix.__getitem__], nodes))
+        return out
 
 
 def column_importance(matrix: sp.csr_matrix) -> DoubleArray:
@@ -63,10 +54,10 @@ def column_importance(matrix: sp.csr_matrix) -> DoubleArray:
 def sampled_rows(
     matrix: sp.csr_matrix, importance: DoubleArray, samples: int, rng: np.random.Generator, targets: IntArray
 ) -> sp.csr_matrix:
-    """Rows of ``targets`` with the columns of ``samples`` draws, each over ``samples * q``: right in the mean.
+    """Rows of ``targets`` with the columns of ``samples`` draws, each divided by ``samples * q``: unbiased.
 
-    Draws are among the targets' neighbours only, as in the authors' program: other columns are zero in these rows.
-    Where that many draws are no saving the rows are exact.
+    Only the targets' neighbours are drawn, as in the authors' program: other columns are zero in these rows. Where that
+    many draws save nothing, the rows are exact.
     """
     rows = matrix[targets]
     near = np.unique(rows.indices)

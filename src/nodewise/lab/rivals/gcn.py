@@ -6,7 +6,7 @@ Kipf and Welling, "Semi-Supervised Classification with Graph Convolutional Netwo
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,73 +14,85 @@ import scipy.sparse as sp
 import torch
 from torch import nn
 
-from nodewise._util.threads import thread_count
+from nodewise._util.errors import InputError
 from nodewise._util.types import IntArray
 from nodewise.graph import Graph
-from nodewise.lab.rivals import pyg
-from nodewise.lab.rivals.layered import LayeredView, dense_work
-from nodewise.lab.rivals.matrix import InputLinear, Inputs, SparseMatrix, feature_rows, symmetric_adjacency
-from nodewise.lab.rivals.network import GraphNetwork
+from nodewise.lab.rivals.base import GraphNetwork
+from nodewise.lab.rivals.layered import Layer, LayeredView, dense_work
+from nodewise.lab.rivals.matrix import InputLinear, Inputs, SparseMatrix, symmetric_adjacency
+from nodewise.lab.rivals.params import NonNegative, Whole
 
 _WIDE = {"hidden": 64, "epochs": 1000}
 
 
+def layer_class(name: str) -> Any:
+    """A class of ``torch_geometric.nn``, which is an optional dependency."""
+    try:
+        from torch_geometric import nn as layers
+    except ImportError as error:
+        raise InputError(f"{name} is a layer of torch_geometric; pip install 'nodewise[baselines]' for it") from error
+    return getattr(layers, name)
+
+
 class Convolutions(nn.Module):
-    """Layers of ``GCNConv``: dropout before each, ReLU between them."""
+    """Layers of ``GCNConv``: dropout before each, ReLU between them.
+
+    They multiply with a :class:`SparseMatrix`, normalised already, in the place of an edge index: torch's own CSR
+    product sorts the matrix anew in every backward pass, which takes six times as long.
+    """
 
     def __init__(self, widths: Sequence[int], dropout: float) -> None:
         super().__init__()
-        self.layers = nn.ModuleList([pyg.graph_convolution(*pair) for pair in itertools.pairwise(widths)])
+        convolutions = [layer_class("GCNConv")(*pair, normalize=False) for pair in itertools.pairwise(widths)]
+        for convolution in convolutions:
+            convolution.propagate = _multiply
+        self.layers = nn.ModuleList(convolutions)
         self.layers[0].lin = InputLinear(widths[0], widths[1], dropout, bias=False)  # takes sparse rows too
         self.dropout = dropout
 
-    def forward(self, rows: Inputs, matrices: Sequence[SparseMatrix]) -> torch.Tensor:
-        """Scores of the last matrix's rows; ``rows`` are the features of the first one's columns."""
-        out: torch.Tensor = self.layers[0](rows, matrices[0])
-        for layer, matrix in zip(self.layers[1:], matrices[1:], strict=True):
-            out = layer(nn.functional.dropout(torch.relu(out), self.dropout, self.training), matrix)
+    def forward(self, rows: Inputs, layers: Sequence[Layer]) -> torch.Tensor:
+        """Scores of the last layer's targets; ``rows`` are the features of the first one's sources."""
+        out: torch.Tensor = self.layers[0](rows, layers[0].matrix)
+        for convolution, layer in zip(self.layers[1:], layers[1:], strict=True):
+            out = convolution(nn.functional.dropout(torch.relu(out), self.dropout, self.training), layer.matrix)
         return out
+
+
+def _multiply(matrix: SparseMatrix, x: torch.Tensor, **_: None) -> torch.Tensor:
+    return matrix @ x
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class GCN(GraphNetwork[LayeredView]):
-    """All parameters are those of every network; the defaults are the paper's, but for weight decay on all layers.
+    """It has the parameters of every network; the defaults are the paper's, except for weight decay on all layers."""
 
-    >>> import nodewise as nw
-    >>> g = nw.synthetic.dcsbm(500, avg_degree=10, classes=3, features=16, seed=0)
-    >>> GCN(epochs=50, seed=0).fit(g, range(60), range(60, 120)).score(g, range(120, 500)) > 0.6
-    True
-    """
-
-    hidden: int = 16
-    weight_decay: float = 5e-4
-    epochs: int = 200
+    hidden: Whole = 16
+    weight_decay: NonNegative = 5e-4
+    epochs: Whole = 200
 
     # Features are scaled as in the paper (Section 5.2) where that is no worse on the validation nodes.
     # The paper has none for the graphs of Shchur et al.: there 64 units did better on the validation nodes of one.
-    PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    PRESETS: ClassVar = {
         "citeseer": {"feature_norm": "l1"},
         **dict.fromkeys(("amazon-computers", "amazon-photo", "coauthor-cs", "coauthor-physics"), _WIDE),
     }
 
     def check_params(self) -> None:
         super().check_params()
-        pyg.layer_class("GCNConv")
+        layer_class("GCNConv")
 
     def _make_network(self, inputs: int, outputs: int) -> nn.Module:
         return Convolutions([inputs, *[self.hidden] * (self.layers - 1), outputs], self.dropout)
 
     def _matrix(self, graph: Graph, nodes: IntArray) -> sp.csr_matrix:
-        """What a layer multiplies with: at least the rows that answers for ``nodes`` need."""
-        return symmetric_adjacency(graph, self.threads).csr
+        """What a layer multiplies with: at least the rows that predictions of ``nodes`` need."""
+        return symmetric_adjacency(graph)
 
     def _view(self, graph: Graph, nodes: IntArray) -> LayeredView:
-        rows = feature_rows(graph, self.feature_norm, self.threads)
-        return LayeredView(rows, self._matrix(graph, nodes), self.layers, thread_count(self.threads))
+        return LayeredView(graph, self._matrix(graph, nodes), self)
 
     def _out(self, network: nn.Module, view: LayeredView, nodes: IntArray) -> torch.Tensor:
-        needed = view.layers(nodes)
-        out: torch.Tensor = network(needed.inputs, needed.matrices)
+        out: torch.Tensor = network(*view.layers(nodes))
         return out
 
     def _work(self, graph: Graph, nodes: IntArray) -> int:

@@ -5,25 +5,22 @@ Hamilton et al., "Inductive Representation Learning on Large Graphs", NeurIPS 20
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import nn
 
-from nodewise._util.threads import thread_count
 from nodewise._util.types import IntArray
 from nodewise.graph import Graph
-from nodewise.lab.rivals.kernels.neighbours import sample_entries
+from nodewise.lab.rivals.base import GraphNetwork, Rival
+from nodewise.lab.rivals.kernels.subgraphs import sample_entries
 from nodewise.lab.rivals.layered import Layer, LayeredView, MatrixRows, dense_work, scaled_rows
-from nodewise.lab.rivals.matrix import InputLinear, Inputs, feature_rows
-from nodewise.lab.rivals.network import GraphNetwork
-from nodewise.learn.task import check_whole
-from nodewise.learn.trainer import loss_of
+from nodewise.lab.rivals.matrix import InputLinear, Inputs
+from nodewise.lab.rivals.params import NonNegative, Whole
 
 
 class Aggregations(nn.Module):
@@ -47,12 +44,16 @@ class Aggregations(nn.Module):
 
 
 class SampledView(LayeredView):
-    """Rows of means over neighbours, loops left out: exact ones for answers, sampled ones for training."""
+    """Rows of means over neighbours: exact ones to predict, sampled ones to train.
 
-    def __init__(self, graph: Graph, norm: str, layers: int, threads: int | None) -> None:
-        self.adjacency = without_loops(graph)
-        rows = feature_rows(graph, norm, threads)
-        super().__init__(rows, scaled_rows(self.adjacency), layers, thread_count(threads))
+    Loops are left out: a layer has a weight of its own for the node itself.
+    """
+
+    def __init__(self, graph: Graph, model: Rival) -> None:
+        self.adjacency = graph.to_scipy()
+        self.adjacency.setdiag(0)
+        self.adjacency.eliminate_zeros()
+        super().__init__(graph, scaled_rows(self.adjacency), model)
 
     def sampled(self, most: int, seed: int, nodes: IntArray) -> sp.csr_matrix:
         """The rows of ``nodes``, each a mean over at most ``most`` of its neighbours."""
@@ -61,58 +62,39 @@ class SampledView(LayeredView):
         return scaled_rows(sp.csr_matrix(drawn, shape=(nodes.size, self.adjacency.shape[1])))
 
 
-def without_loops(graph: Graph) -> sp.csr_matrix:
-    """The adjacency but for its loops: a layer has a weight of its own for the node itself."""
-    adjacency = graph.to_scipy()
-    adjacency.setdiag(0)
-    adjacency.eliminate_zeros()
-    return adjacency
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
 class GraphSAGE(GraphNetwork[SampledView]):
     """``fanout``: neighbours sampled for each node of a batch; ``further``: for each node beyond, in every later hop.
 
-    Neighbours are drawn evenly, and edge weights weigh their mean. Answers take all neighbours.
-
-    >>> import nodewise as nw
-    >>> g = nw.synthetic.dcsbm(500, avg_degree=10, classes=3, features=16, seed=0)
-    >>> GraphSAGE(epochs=30, seed=0).fit(g, range(60), range(60, 120)).score(g, range(120, 500)) > 0.6
-    True
+    Neighbours are drawn uniformly, and edge weights weigh their mean. Predictions take all neighbours.
     """
 
-    fanout: int = 25
-    further: int = 10
-    hidden: int = 128
-    weight_decay: float = 5e-4
-    batch_size: int | None = 512
+    BATCHED = True
 
-    PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-
-    def check_params(self) -> None:
-        super().check_params()
-        check_whole("fanout", self.fanout)
-        check_whole("further", self.further)
+    fanout: Whole = 25
+    further: Whole = 10
+    hidden: Whole = 128
+    weight_decay: NonNegative = 5e-4
+    batch_size: Whole | None = 512
 
     def _make_network(self, inputs: int, outputs: int) -> nn.Module:
         return Aggregations(inputs, self.hidden, outputs, self.layers, self.dropout)
 
     def _view(self, graph: Graph, nodes: IntArray) -> SampledView:
-        return SampledView(graph, self.feature_norm, self.layers, self.threads)
+        return SampledView(graph, self)
 
     def _out(self, network: nn.Module, view: SampledView, nodes: IntArray) -> torch.Tensor:
         out: torch.Tensor = network(*view.layers(nodes))
         return out
 
-    def _losses(
-        self, network: nn.Module, view: SampledView, nodes: IntArray, labels: torch.Tensor, rng: np.random.Generator
-    ) -> Iterator[torch.Tensor]:
-        for chosen in self._batches(nodes.size, rng):
-            sampled = view.made_by(self._samplers(view, rng), nodes[chosen])
-            yield loss_of(network(*sampled), labels[torch.from_numpy(chosen)])
+    def _train_out(
+        self, network: nn.Module, view: SampledView, nodes: IntArray, rng: np.random.Generator
+    ) -> torch.Tensor:
+        out: torch.Tensor = network(*view.made_by(self._samplers(view, rng), nodes))
+        return out
 
     def _samplers(self, view: SampledView, rng: np.random.Generator) -> list[MatrixRows]:
-        """A function per layer, from the batch outwards."""
+        """One function per layer, from the batch outwards."""
         sizes = [self.fanout, *[self.further] * (self.layers - 1)]
         return [partial(view.sampled, most, int(rng.integers(1 << 62))) for most in sizes]
 

@@ -1,14 +1,15 @@
 """GraphSAINT: a GNN trained on subgraphs that random walks visit, normalised so that they stand for the whole graph.
 
-Zeng et al., "GraphSAINT: Graph Sampling Based Inductive Learning Method", ICLR 2020.
+Zeng et al., "GraphSAINT: Graph Sampling Based Inductive Learning Method", ICLR 2020, equation 2: in a subgraph node
+``v`` gets ``sum over u of P[v, u] / a_uv h_u`` with ``a_uv = C_uv / C_v``, how many subgraphs have the edge and ``v``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,25 +19,20 @@ from torch import nn
 from nodewise._util.threads import map_chunks, thread_count
 from nodewise._util.types import AnyArray, DoubleArray, FloatArray, IntArray
 from nodewise.graph import Graph
-from nodewise.lab.rivals.block_diagonal import Blocks, induced
+from nodewise.lab.rivals.base import GraphNetwork
 from nodewise.lab.rivals.kernels import subgraphs as kernels
 from nodewise.lab.rivals.matrix import InputLinear, Inputs, SparseMatrix, feature_rows, some_rows
-from nodewise.lab.rivals.network import GraphNetwork
-from nodewise.learn.task import check_whole
+from nodewise.lab.rivals.neighbourhoods import Blocks, induced
+from nodewise.lab.rivals.params import NonNegative, Whole
 
 AHEAD = 1 << 32  # seeds between those that estimate how likely nodes are and those that train
 
 
 class Sampler:
-    """Subgraphs of ``graph`` induced by what ``roots`` random walks of ``length`` steps visit; one per seed."""
+    """Subgraphs induced by the nodes that ``roots`` random walks of ``length`` steps visit; one per seed."""
 
     def __init__(self, graph: Graph, roots: int, length: int) -> None:
         self.graph, self.roots, self.length = graph, roots, length
-
-    def _scratch(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-        at, edge = np.empty((2, self.roots), np.int64)
-        places = np.full(self.graph.num_nodes, -1, np.int64)
-        return at, edge, places, np.empty(self.most, np.int64)
 
     @property
     def most(self) -> int:
@@ -47,6 +43,10 @@ class Sampler:
     def _walk(self) -> tuple[IntArray, AnyArray, DoubleArray, int]:
         return self.graph.indptr, self.graph.indices, self.graph.cumulative_weights, self.length
 
+    def _scratch(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+        at, edge = np.empty((2, self.roots), np.int64)
+        return at, edge, np.full(self.graph.num_nodes, -1, np.int64), np.empty(self.most, np.int64)
+
     def draw(self, seed: int) -> Blocks:
         """The subgraph of a seed; its nodes in order of their first visit."""
         scratch = self._scratch()
@@ -54,7 +54,7 @@ class Sampler:
         return induced(self.graph, np.array([0, size]), scratch[-1][:size])
 
     def count(self, seed: int, subgraphs: int, threads: int) -> tuple[IntArray, IntArray]:
-        """In how many of so many subgraphs each node is (``C_v``), and each adjacency entry (``C_uv``)."""
+        """In how many of the subgraphs each node is (``C_v``), and each adjacency entry (``C_uv``)."""
         cuts = np.linspace(seed, seed + subgraphs, threads + 1).astype(np.int64).tolist()
 
         def work(i: int) -> tuple[IntArray, IntArray]:
@@ -67,10 +67,10 @@ class Sampler:
 
 
 class Scales(NamedTuple):
-    """What makes up for nodes and edges that are drawn more often than others (the paper's Eq. 2 and Sec. 3.2).
+    """Factors that correct for nodes and edges that are drawn more often than others (the paper's Sec. 3.2).
 
     ``loss[v] = N / C_v`` for a node of the subgraph; ``entries = C_v / C_uv`` for what ``v`` gets along an edge of it.
-    A node or an edge that no counted subgraph had is taken as if one had.
+    A node or an edge that was in none of the ``N`` subgraphs counts as if it had been in one.
     """
 
     loss: FloatArray
@@ -78,7 +78,7 @@ class Scales(NamedTuple):
 
 
 def estimated(sampler: Sampler, seed: int, coverage: int, threads: int) -> Scales:
-    """From subgraphs enough to have each node ``coverage`` times, if they overlapped little."""
+    """From enough subgraphs to have each node ``coverage`` times, if they overlapped little."""
     graph = sampler.graph
     subgraphs = -(-coverage * graph.num_nodes // sampler.most)
     visits, entries = (np.maximum(counts, 1) for counts in sampler.count(seed, subgraphs, threads))
@@ -87,39 +87,32 @@ def estimated(sampler: Sampler, seed: int, coverage: int, threads: int) -> Scale
 
 
 class View:
-    """The whole graph, to answer; and to train, its subgraphs."""
+    """The whole graph, to predict, and its subgraphs, to train."""
 
     def __init__(self, graph: Graph, model: GraphSAINT) -> None:
-        self.threads = thread_count(model.threads)
-        self.seed, self.coverage = model.seed, model.coverage
-        self.inputs = feature_rows(graph, model.feature_norm, self.threads)
+        self.model, self.threads = model, thread_count(model.threads)
+        self.inputs = feature_rows(graph.features, model.feature_norm, self.threads)
         self.sampler = Sampler(graph, min(model.roots, graph.num_nodes), model.length)
-        weights = np.ones(graph.num_entries) if graph.edge_weight is None else np.asarray(graph.edge_weight)
-        self.values = (weights / np.repeat(graph.degrees, np.diff(graph.indptr))).astype(np.float32)
-
-    @cached_property
-    def matrix(self) -> SparseMatrix:
-        """``D^-1 A``, loops included."""
-        graph = self.sampler.graph
-        shape = (graph.num_nodes, graph.num_nodes)
-        return SparseMatrix.of(sp.csr_matrix((self.values, graph.indices, graph.indptr), shape=shape), self.threads)
+        walk = graph.to_scipy()  # D^-1 A, loops included
+        walk.data /= np.repeat(graph.degrees, np.diff(graph.indptr))
+        self.matrix = SparseMatrix.of(walk, self.threads)
 
     @cached_property
     def scales(self) -> Scales:
-        """Estimated when training first asks: whoever only answers needs none."""
-        return estimated(self.sampler, self.seed, self.coverage, self.threads)
+        """Estimated when training first needs them: predictions do not."""
+        return estimated(self.sampler, self.model.seed, self.model.coverage, self.threads)
 
     def drawn(self, seed: int) -> tuple[IntArray, SparseMatrix]:
         """The nodes of a subgraph, and the matrix that stands for ``D^-1 A`` in it."""
         block = self.sampler.draw(seed)
-        values = self.values[block.entries] * self.scales.entries[block.entries]
+        values = self.matrix.values[block.entries] * self.scales.entries[block.entries]
         size = block.nodes.size
         matrix = sp.csr_matrix((values, block.indices.astype(np.int32), block.indptr), shape=(size, size))
         return block.nodes, SparseMatrix.of(matrix, self.threads)
 
 
 class ConcatGNN(nn.Module):
-    """Layers whose output is half a map of a node's own row, half one of the mean over its neighbours."""
+    """Layers whose output is half a map of a node's own row, half one of the mean of its neighbours."""
 
     def __init__(self, inputs: int, outputs: int, hidden: int, layers: int, dropout: float) -> None:
         super().__init__()
@@ -129,41 +122,31 @@ class ConcatGNN(nn.Module):
         self.own, self.dropout = hidden // 2, dropout
 
     def forward(self, inputs: Inputs, matrix: SparseMatrix) -> torch.Tensor:
-        rows = self._mixed(self.first(inputs), matrix)
-        for linear in self.rest:
-            rows = self._mixed(linear(self._dropped(rows)), matrix)
-        answer: torch.Tensor = self.answer(self._dropped(rows))
-        return answer
-
-    def _mixed(self, rows: torch.Tensor, matrix: SparseMatrix) -> torch.Tensor:
-        own, neighbours = rows[:, : self.own], rows[:, self.own :]
-        return torch.relu(torch.cat((own, matrix @ neighbours), 1))
-
-    def _dropped(self, rows: torch.Tensor) -> torch.Tensor:
-        return nn.functional.dropout(rows, self.dropout, self.training)
+        rows = self.first(inputs)
+        for linear in [*self.rest, self.answer]:
+            mixed = torch.relu(torch.cat((rows[:, : self.own], matrix @ rows[:, self.own :]), 1))
+            rows = linear(nn.functional.dropout(mixed, self.dropout, self.training))
+        scores: torch.Tensor = rows
+        return scores
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class GraphSAINT(GraphNetwork[View]):
-    """``roots`` random walks of ``length`` steps make a subgraph; as many subgraphs as have the graph's nodes make an
-    epoch. ``coverage``: how often subgraphs should have had each node before training, to estimate the normalisation.
-    A subgraph without a training node is left out.
-
-    >>> import nodewise as nw
-    >>> g = nw.synthetic.dcsbm(500, avg_degree=10, classes=3, features=16, seed=0)
-    >>> GraphSAINT(seed=0).fit(g, range(60), range(60, 120)).score(g, range(120, 500)) > 0.6
-    True
+    """``roots`` random walks of ``length`` steps make a subgraph; the subgraphs of an epoch together have as many nodes
+    as the graph. ``coverage``: how often subgraphs should have each node when the normalisation is estimated, before
+    training. A subgraph without a training node is left out.
     """
 
-    roots: int = 200
-    length: int = 2
-    coverage: int = 50
-    weight_decay: float = 5e-4
-    patience: int = 20
+    roots: Whole = 200
+    length: Whole = 2
+    coverage: Whole = 50
+    hidden: Annotated[int, 2] = 64
+    weight_decay: NonNegative = 5e-4
+    patience: Whole = 20
 
-    # The authors have no setting for graphs of so few labels; subgraphs are larger where the graph is,
-    # and all three numbers of Citeseer are what validation asked for.
-    PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    # The authors have no setting for graphs with so few labels: larger graphs get larger subgraphs, and the three
+    # numbers of Citeseer were chosen on validation nodes.
+    PRESETS: ClassVar = {
         "citeseer": {"roots": 1000, "patience": 60, "weight_decay": 5e-3},
         "pubmed": {"roots": 1000},
         "amazon-computers": {"roots": 1000, "patience": 40},
@@ -172,13 +155,6 @@ class GraphSAINT(GraphNetwork[View]):
         "coauthor-physics": {"roots": 2000},
         "arxiv-standin": {"roots": 4000},
     }
-
-    def check_params(self) -> None:
-        super().check_params()
-        check_whole("roots", self.roots)
-        check_whole("length", self.length)
-        check_whole("coverage", self.coverage)
-        check_whole("hidden", self.hidden, 2)
 
     def _make_network(self, inputs: int, outputs: int) -> nn.Module:
         return ConcatGNN(inputs, outputs, self.hidden, self.layers, self.dropout)
@@ -204,9 +180,8 @@ class GraphSAINT(GraphNetwork[View]):
                 yield (each * torch.from_numpy(view.scales.loss[drawn[rows]])).sum() / nodes.size
 
     def _work(self, graph: Graph, nodes: IntArray) -> int:
-        return (
-            min(graph.num_nodes, self.roots * (self.length + 1)) * (graph.num_features // 8 + self.hidden) * self.hidden
-        )
+        most = Sampler(graph, self.roots, self.length).most
+        return most * (graph.num_features // 8 + self.hidden) * self.hidden
 
 
 def _loss_of_each(out: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

@@ -1,13 +1,14 @@
-"""The part of a graph that an answer needs, layer by layer, from the nodes asked about outwards.
+"""The part of a graph that predictions need, layer by layer, from the predicted nodes outwards.
 
-A network of ``L`` layers answers for a node from the nodes within ``L`` steps of it. Leaving the others out changes no
-answer and no gradient: training stays full batch, at the cost of the neighbourhood and not of the graph.
+A network of ``L`` layers predicts a node from the nodes within ``L`` steps of it. Leaving the others out changes no
+prediction and no gradient: training stays full batch, at the cost of the neighbourhood and not of the graph.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,38 +16,42 @@ import torch
 
 from nodewise._util.types import AnyArray, IntArray
 from nodewise.graph import Graph
-from nodewise.lab.rivals.matrix import Inputs, SparseMatrix, some_rows
+from nodewise.lab.rivals.base import Rival
+from nodewise.lab.rivals.matrix import Inputs, SparseMatrix, feature_rows, some_rows
 
 MatrixRows = Callable[[IntArray], sp.csr_matrix]  # from nodes to their rows of an aggregation matrix
 
 
-class Layer(NamedTuple):
-    """The matrix from a layer's source nodes to its target nodes, and where the targets are among the sources."""
+@dataclass(frozen=True)
+class Layer:
+    """The matrix from a layer's source nodes to its target nodes, and the indices of the targets among the sources."""
 
     matrix: SparseMatrix
     own: torch.Tensor
 
+    @cached_property
+    def edges(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """The matrix's entries as PyTorch Geometric has them: sources and targets, weights."""
+        pattern = self.matrix.pattern
+        targets = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
+        index = np.stack([pattern.indices, targets]).astype(np.int64)
+        return torch.from_numpy(index), torch.from_numpy(np.array(self.matrix.values))
 
-class Layers(NamedTuple):
-    """What a network computes from: the features of the farthest nodes, and its layers from there inwards."""
 
-    inputs: Inputs
-    layers: list[Layer]
-
-    @property
-    def matrices(self) -> list[SparseMatrix]:
-        return [layer.matrix for layer in self.layers]
+Layers = tuple[Inputs, list[Layer]]  # the features of the farthest nodes, and the layers from there inwards
 
 
 class LayeredView:
-    """A graph as its aggregation matrix and its feature rows; what a set of nodes needs is made once and kept."""
+    """A graph as its features and ``matrix``, which aggregates; what a set of nodes needs is made once and kept."""
 
-    def __init__(self, inputs: Inputs, matrix: sp.csr_matrix, depth: int, threads: int) -> None:
-        self.inputs, self.matrix, self.depth, self.threads = inputs, matrix, depth, threads
+    def __init__(self, graph: Graph, matrix: sp.csr_matrix, model: Rival) -> None:
+        self.inputs = feature_rows(graph.features, model.feature_norm, model.threads)
+        self.matrix, self.depth, self.threads = matrix, model.layers, model.threads
+        self.weighted = graph.edge_weight is not None
         self._made: dict[bytes, Layers] = {}
 
     def layers(self, nodes: IntArray) -> Layers:
-        """All that answers for ``nodes`` depend on."""
+        """All that predictions of ``nodes`` depend on."""
         key = nodes.tobytes()
         if key not in self._made:
             self._made[key] = self.made_by([self.matrix.__getitem__] * self.depth, nodes)
@@ -56,17 +61,13 @@ class LayeredView:
         """Layers whose matrices come from ``makers``, the last layer's first."""
         layers = []
         for rows_of in makers:
-            layer, nodes = _layer(rows_of(nodes), nodes, self.threads)
-            layers.append(layer)
-        return Layers(some_rows(self.inputs, nodes), layers[::-1])
-
-
-def _layer(rows: sp.csr_matrix, targets: IntArray, threads: int) -> tuple[Layer, IntArray]:
-    """Rows over all nodes as a layer over the nodes that they name, and these nodes; targets are among them."""
-    sources = np.unique(np.concatenate([rows.indices, targets])).astype(np.int64)
-    columns = np.searchsorted(sources, rows.indices).astype(np.int32)
-    small = sp.csr_matrix((rows.data, columns, rows.indptr), shape=(targets.size, sources.size))
-    return Layer(SparseMatrix.of(small, threads), torch.from_numpy(np.searchsorted(sources, targets))), sources
+            rows, targets = rows_of(nodes), nodes
+            nodes = np.unique(np.concatenate([rows.indices, targets])).astype(np.int64)
+            columns = np.searchsorted(nodes, rows.indices).astype(np.int32)
+            small = sp.csr_matrix((rows.data, columns, rows.indptr), shape=(targets.size, nodes.size))
+            own = torch.from_numpy(np.searchsorted(nodes, targets))
+            layers.append(Layer(SparseMatrix.of(small, self.threads), own))
+        return some_rows(self.inputs, nodes), layers[::-1]
 
 
 def dense_work(graph: Graph, nodes: IntArray, depth: int, hidden: int) -> int:
@@ -76,7 +77,7 @@ def dense_work(graph: Graph, nodes: IntArray, depth: int, hidden: int) -> int:
 
 
 def scaled_rows(matrix: sp.csr_matrix) -> sp.csr_matrix:
-    """Each row divided by its sum; rows without entries stay so."""
+    """Each row divided by its sum; rows without entries stay empty."""
     sums: AnyArray = np.asarray(matrix.sum(1), np.float64).ravel()
     shares = np.divide(1.0, sums, out=np.zeros(sums.size), where=sums > 0)
     data = matrix.data * np.repeat(shares, np.diff(matrix.indptr))

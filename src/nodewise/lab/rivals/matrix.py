@@ -1,8 +1,9 @@
-"""Sparse times dense for torch, forwards and backwards, by the kernel of NIGCN's exact hops."""
+"""Sparse matrices that torch multiplies with, by the kernel of NIGCN's exact hops, and the layers that take them."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
@@ -13,18 +14,32 @@ import torch
 from torch import nn
 
 from nodewise._util.threads import map_chunks, thread_count
-from nodewise._util.types import AnyArray, FloatArray
+from nodewise._util.types import AnyArray, FloatArray, IntArray
 from nodewise.diffusion.kernels.hops import propagate
 from nodewise.graph import Graph
 from nodewise.graph.features import row_scales
-from nodewise.learn.dropout import dropout
+from nodewise.learn.heads import dropout
 
 WELL_FILLED = 0.2  # of a matrix: from here on the dense product is faster than the sparse one
 WORTH_THREADS = 1 << 20  # multiplications below which a product stays on one thread
 
 
+def over_rows(run: Callable[[int, int], Any], rows: int, work: int, threads: int) -> None:
+    """``run(first, last)`` for all rows, on ``threads`` threads where ``work`` multiplications are enough for that."""
+    chunks = threads if work > WORTH_THREADS else 1
+    cuts = np.linspace(0, rows, chunks + 1).astype(np.int64).tolist()
+    map_chunks(lambda span: run(*span), pairwise(cuts), chunks)
+
+
+def frozen(array: AnyArray) -> AnyArray:
+    """A read-only view: one type for the compiled kernel."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 class Pattern:
-    """Where a CSR matrix has entries; matrices of the same pattern share what its transpose takes."""
+    """Where a CSR matrix has entries; matrices with the same pattern share that of the transpose."""
 
     def __init__(self, indptr: AnyArray, indices: AnyArray, shape: tuple[int, int]) -> None:
         self.indptr, self.indices, self.shape = frozen(indptr.astype(np.int64)), frozen(indices), shape
@@ -32,7 +47,7 @@ class Pattern:
 
     @cached_property
     def transposed(self) -> tuple[Pattern, AnyArray]:
-        """The transpose's pattern, and the order in which it takes the values."""
+        """The pattern of the transpose, and the order of the values in it."""
         places = sp.csr_matrix((np.arange(1, self.indices.size + 1), self.indices, self.indptr), shape=self.shape)
         turned = places.T.tocsr()
         return Pattern(turned.indptr, turned.indices, turned.shape), turned.data - 1
@@ -47,12 +62,11 @@ class SparseMatrix:
     """
 
     def __init__(self, pattern: Pattern, values: AnyArray, threads: int, *, symmetric: bool = False) -> None:
-        self.pattern, self.values = pattern, frozen(values)
-        self.threads, self.symmetric = threads, symmetric
+        self.pattern, self.values, self.threads, self.symmetric = pattern, frozen(values), threads, symmetric
 
     @classmethod
     def of(cls, matrix: sp.csr_matrix, threads: int | None = None, *, symmetric: bool = False) -> SparseMatrix:
-        """From scipy's; ``symmetric`` where it is its own transpose."""
+        """From a matrix of scipy; ``symmetric``: it is its own transpose."""
         pattern = Pattern(matrix.indptr, matrix.indices, matrix.shape)
         return cls(pattern, matrix.data.astype(np.float32), thread_count(threads), symmetric=symmetric)
 
@@ -76,7 +90,7 @@ class SparseMatrix:
         return SparseMatrix.of(self.csr[nodes], self.threads)
 
     def dropped(self, share: float) -> SparseMatrix:
-        """A copy with each entry set to zero with probability ``share`` and the others grown to keep the mean."""
+        """A copy with each entry set to zero with probability ``share`` and the others scaled up to keep the mean."""
         kept = dropout(torch.from_numpy(np.array(self.values)), share).numpy()
         return SparseMatrix(self.pattern, kept, self.threads)
 
@@ -84,23 +98,13 @@ class SparseMatrix:
         """The product with a float32 array."""
         out = np.zeros((self.shape[0], dense.shape[1]), np.float32)  # the kernel leaves rows without entries alone
         indptr, indices = self.pattern.indptr, self.pattern.indices
-        work = indices.size * dense.shape[1]
-        chunks = self.threads if work > WORTH_THREADS else 1
-        cuts = np.linspace(0, self.shape[0], chunks + 1).astype(np.int64).tolist()
         run = partial(propagate, indptr, indices, self.values, self.pattern.ones, np.ascontiguousarray(dense), out)
-        map_chunks(lambda i: run(cuts[i], cuts[i + 1]), range(chunks), chunks)
+        over_rows(run, self.shape[0], indices.size * dense.shape[1], self.threads)
         return out
 
     def __matmul__(self, dense: torch.Tensor) -> torch.Tensor:
         product: torch.Tensor = _Product.apply(dense, self)  # type: ignore[no-untyped-call]
         return product
-
-
-def frozen(array: AnyArray) -> AnyArray:
-    """A read-only view: one type to the compiled kernel."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 class _Product(torch.autograd.Function):
@@ -116,31 +120,30 @@ class _Product(torch.autograd.Function):
 
 # ---------------------------------------------------------------------- what networks multiply
 
-
-def symmetric_adjacency(graph: Graph, threads: int | None = None) -> SparseMatrix:
-    """``D^-1/2 A D^-1/2``, loops included."""
-    weights = np.ones(graph.indices.size) if graph.edge_weight is None else np.asarray(graph.edge_weight, np.float64)
-    scale = 1 / np.sqrt(graph.degrees)
-    values = weights * np.repeat(scale, np.diff(graph.indptr)) * scale[graph.indices]
-    shape = (graph.num_nodes, graph.num_nodes)
-    matrix = sp.csr_matrix((values.astype(np.float32), graph.indices, graph.indptr), shape=shape)
-    return SparseMatrix.of(matrix, threads, symmetric=True)
-
-
 Inputs = SparseMatrix | torch.Tensor
 
 
-def feature_rows(graph: Graph, norm: str, threads: int | None = None) -> Inputs:
-    """The features, brought to ``norm``, as a network takes them: sparse ones stay sparse where few are set."""
-    features: Any = graph.features
-    scales = row_scales(features, norm)
-    if sp.issparse(features):
-        matrix = features if scales is None else sp.diags(scales.astype(np.float32)) @ features
-        if matrix.nnz > WELL_FILLED * matrix.shape[0] * matrix.shape[1]:
+def symmetric_adjacency(graph: Graph) -> sp.csr_matrix:
+    """``D^-1/2 A D^-1/2``, loops included."""
+    matrix, scale = graph.to_scipy(), 1 / np.sqrt(graph.degrees)
+    values = matrix.data * np.repeat(scale, np.diff(graph.indptr)) * scale[graph.indices]
+    return sp.csr_matrix((values.astype(np.float32), matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def feature_rows(features: Any, norm: str, threads: int | None = None, nodes: IntArray | None = None) -> Inputs:
+    """Features, brought to ``norm``, as a network takes them: of all nodes, or of ``nodes`` without reading the others.
+
+    Sparse ones stay sparse; if they are those of all nodes, only where few entries are set.
+    """
+    rows = features if nodes is None else features[nodes]
+    scales = row_scales(rows, norm)
+    if sp.issparse(rows):
+        matrix = rows if scales is None else (sp.diags(scales) @ rows).tocsr()
+        if nodes is None and matrix.nnz > WELL_FILLED * matrix.shape[0] * matrix.shape[1]:
             return torch.from_numpy(matrix.toarray().astype(np.float32, copy=False))
-        return SparseMatrix.of(sp.csr_matrix(matrix), threads)
-    rows = np.asarray(features[:], np.float32)
-    return torch.from_numpy(rows.copy() if scales is None else rows * scales[:, None])
+        return SparseMatrix.of(matrix, threads)
+    dense = np.array(rows[:], np.float32)
+    return torch.from_numpy(dense if scales is None else dense * scales[:, None])
 
 
 def some_rows(inputs: Inputs, nodes: AnyArray) -> Inputs:
@@ -149,7 +152,7 @@ def some_rows(inputs: Inputs, nodes: AnyArray) -> Inputs:
 
 
 class InputLinear(nn.Module):
-    """The first layer: dropout and a linear map, of dense or of sparse rows."""
+    """Dropout and a linear map that take dense or sparse rows: the first layer of a network."""
 
     def __init__(self, inputs: int, outputs: int, dropout: float = 0.0, bias: bool = True) -> None:
         super().__init__()

@@ -12,11 +12,10 @@ import numpy as np
 from numba import njit
 
 from nodewise._util.intrinsics import prefetch
-from nodewise.diffusion.kernels.walking import _nth_smallest
+from nodewise.diffusion.kernels.walking import _GOLDEN, _nth_smallest
 
 AHEAD = 8  # neighbours between asking for a slot and reading it
-SOME = 1e-300  # what a node holds that holds anything
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+SOME = 1e-300  # a node that holds less holds nothing
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -67,9 +66,9 @@ def _spread(
     indptr, indices, weights, degrees, node, share, enough, slots, nodes, degree, reserve, held, spare, size,
     queue, queued,
 ):  # fmt: skip
-    """Give ``share`` for a unit of edge weight to each neighbour; those that come to hold ``enough`` a degree queue up.
+    """Give each neighbour ``share`` per unit of edge weight; those that come to hold ``enough`` per degree queue up.
 
-    Returns how many nodes there are, and how many queue.
+    Returns the number of nodes and the length of the queue.
     """
     count = indptr.size - 1
     last = indptr[node + 1]
@@ -96,8 +95,18 @@ def _spread(
 
 
 @njit(cache=True, nogil=True)
+def _cut(values, size, most):
+    """The least of the ``most`` largest values, and how many that are equal to it are among them; reorders values."""
+    least = _nth_smallest(values, size, size - most)
+    equals = most
+    for value in values[:size]:
+        equals -= value > least
+    return least, equals
+
+
+@njit(cache=True, nogil=True)
 def _heaviest(nodes, reserve, size, most, ranks, out_nodes, out_weights):
-    """The ``most`` nodes with most reserve, among equals the first reached; returns how many have any."""
+    """The ``most`` nodes with the largest reserve, among equals the first reached; returns their number."""
     positive = 0
     for i in range(size):
         if reserve[i] > 0.0:
@@ -105,10 +114,7 @@ def _heaviest(nodes, reserve, size, most, ranks, out_nodes, out_weights):
             positive += 1
     least, equals = 0.0, 0
     if positive > most:
-        least = _nth_smallest(ranks, positive, positive - most)
-        equals = most
-        for i in range(size):
-            equals -= reserve[i] > least
+        least, equals = _cut(ranks, positive, most)
     kept = 0
     for i in range(size):
         if reserve[i] > least or (equals > 0 and reserve[i] == least):
@@ -173,7 +179,7 @@ def push_hops(
     """``sum over l of hops[l] P^l[target]`` (GFPush, Feng et al. 2022, Algorithm 1); arguments as above.
 
     A node that holds more than ``epsilon`` times its degree after hop ``l`` counts and pushes; what others hold is
-    dropped, but for the last hop. So ``0 <= exact(v) - found(v) <= sum over l of hops[l] (l + 1) epsilon d_v``.
+    dropped, except in the last hop. So ``0 <= exact(v) - found(v) <= sum over l of hops[l] (l + 1) epsilon d_v``.
     """
     count = indptr.size - 1
     total = 0
@@ -203,3 +209,21 @@ def push_hops(
         out_sizes[t] = _heaviest(nodes, reserve, size, most, ranks, out_nodes[total:], out_weights[total:])
         total += out_sizes[t]
     return total, slots
+
+
+@njit(cache=True, nogil=True)
+def mark_heaviest(indptr, values, most):
+    """Mark the ``most`` largest values of each row; among equals those that come first."""
+    marked = np.ones(values.size, np.bool_)
+    for i in range(indptr.size - 1):
+        row = values[indptr[i] : indptr[i + 1]]
+        if row.size <= most:
+            continue
+        least, equals = _cut(row.copy(), row.size, most)
+        for j in range(row.size):
+            if row[j] == least:
+                marked[indptr[i] + j] = equals > 0
+                equals -= 1
+            else:
+                marked[indptr[i] + j] = row[j] > least
+    return marked

@@ -1,8 +1,8 @@
 """How fast edges become an adjacency, and how much memory an import takes.
 
-    python benchmarks/ingest.py                                            # 100 million edges; 10 GB within 1 GB
-    python benchmarks/ingest.py --edges 5000000 --input 1GB --memory 500MB # smaller
-    python benchmarks/ingest.py -o docs/results/ingest.json
+    python benchmarks/importing.py                                            # 100 million edges; 10 GB within 1 GB
+    python benchmarks/importing.py --edges 5000000 --input 1GB --memory 500MB # smaller
+    python benchmarks/importing.py -o docs/results/importing.json
 
 Two questions. How many edges a second become a symmetric adjacency with loops, against scipy's
 ``coo_matrix(...).tocsr()`` on the same edges in the same run: both from arrays in memory, taking turns, the best of

@@ -1,4 +1,4 @@
-"""A classifier bound to its graph, so that node ids are ``X``: what scikit-learn's tools and those built on it take."""
+"""A classifier bound to its graph, so that ``X`` is a list of node ids, as scikit-learn's tools need it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.validation import check_is_fitted
 
 from nodewise._util.errors import InputError
 from nodewise._util.types import AnyArray, FloatArray, IntArray
@@ -20,9 +21,9 @@ from nodewise.learn.task import check_graph
 class BoundClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """``estimator`` (by default ``NIGCN()``) on ``graph``: ``fit(X, y)`` takes node ids and their labels.
 
-    ``X`` is a list of node ids or, as scikit-learn likes it, one column of them. Labels may be strings. Those in the
-    graph are not looked at. With ``validate``, a fifth of ``X`` is held out, by class, to choose the model, which then
-    learns again from all of ``X``; without, training sees no validation nodes.
+    ``X`` is a list of node ids or, as scikit-learn likes it, one column of them. Labels may be strings. The labels in
+    the graph are ignored. With ``validate``, a fifth of ``X`` is held out, by class, to choose the model, which then
+    learns again from all of ``X``; otherwise training has no validation nodes.
 
     >>> import nodewise as nw
     >>> from sklearn.model_selection import cross_val_score
@@ -60,7 +61,8 @@ class BoundClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: AnyArray) -> FloatArray:
         """Probabilities of nodes ``X``, columns as in ``classes_``."""
-        proba = self._fitted().predict_proba(self.graph, self._nodes(X))
+        check_is_fitted(self, "estimator_")
+        proba = self.estimator_.predict_proba(self.graph, self._nodes(X))
         whole = np.zeros((proba.shape[0], self.classes_.size), proba.dtype)
         whole[:, self.estimator_.classes_] = proba
         return whole
@@ -69,12 +71,6 @@ class BoundClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Labels of nodes ``X``."""
         proba = self.predict_proba(X)
         return np.asarray(self.classes_[proba.argmax(1)])
-
-    def _fitted(self) -> NodeClassifier:
-        from sklearn.utils.validation import check_is_fitted
-
-        check_is_fitted(self, "estimator_")
-        return self.estimator_
 
     def _nodes(self, X: Any) -> IntArray:
         ids = np.asarray(X)

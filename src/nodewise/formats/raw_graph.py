@@ -1,6 +1,6 @@
-"""What every reader hands to the importer: edges, features and labels that are read in parts, never whole.
+"""RawGraph: what readers pass to the importer. Edges and features are streams of arrays, never read whole.
 
-The functions check the parts as they pass. Their ``label`` is what messages call the file.
+The functions here check the parts as they are read; ``label`` is the name of the file in messages.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ class EdgeStream:
 
     ``parts(rows)`` starts from the beginning each time it is called and yields ``(ends, weights)`` in the order of the
     file: ``ends`` an integer array ``(2, k)`` with ``k <= rows``, ``weights`` None or an array ``(k,)``. Ids are
-    checked. ``count`` is the number of edges where it is known beforehand; elsewhere ``share`` may say which share of
-    the input has been read.
+    checked. ``count`` is the number of edges if it is known beforehand; if not, ``share`` may say what share of the
+    input has been read.
     """
 
     parts: Callable[[int], Iterator[tuple[AnyArray, AnyArray | None]]]
     count: int | None = None
     weighted: bool = False
     share: Callable[[], float] | None = None
-    source: str = "edges"  # what messages call them
+    source: str = "edges"  # their name in messages
 
     def estimate(self, read: int) -> float | None:
         """About how many edges there are, once ``read`` of them have been read."""
@@ -46,8 +46,8 @@ class FeatureStream:
     """Features in node order.
 
     ``parts(rows)`` starts from the beginning each time it is called and yields arrays ``(k, width)`` of finite numbers
-    with ``k <= rows``, node 0 first; nodes after the last row have none (rows of zeros). ``dtype`` is what to keep them
-    as unless the user says otherwise: float32 or float16.
+    with ``k <= rows``, node 0 first; nodes after the last row get rows of zeros. ``dtype`` is the type to store them
+    in unless the user chooses another: float32 or float16.
     """
 
     parts: Callable[[int], Iterator[AnyArray]]
@@ -57,9 +57,9 @@ class FeatureStream:
 
 @dataclasses.dataclass(frozen=True)
 class RawGraph:
-    """A graph that is still in its files."""
+    """A graph whose edges and features are still in their files."""
 
-    num_nodes: int | None  # None: as many as the largest id says
+    num_nodes: int | None  # None: the largest id decides
     edges: EdgeStream
     features: FeatureStream | sp.csr_matrix | None = None  # a sparse matrix in memory stays sparse
     labels: AnyArray | None = None  # int64 with -1 for unknown, or int8 0/1 with one column per label
@@ -69,7 +69,7 @@ class RawGraph:
 
 
 def edge_stream(label: str, parts: Callable[[int], Iterator[AnyArray]], num_nodes: int, num_edges: int) -> EdgeStream:
-    """A stream of edges without weights, if all ends are nodes that exist and no edge is missing."""
+    """A stream of edges without weights; checks that all ends are nodes that exist, and that no edge is missing."""
 
     def checked(rows: int) -> Iterator[tuple[AnyArray, None]]:
         first = 0
@@ -88,7 +88,7 @@ def edge_stream(label: str, parts: Callable[[int], Iterator[AnyArray]], num_node
 
 
 def check_count(label: str | Path, found: int, expected: int, what: str) -> None:
-    """Refuse a file with more or fewer of something than another file says."""
+    """Refuse a file with another number of edges or rows than expected."""
     if found != expected:
         raise InputError(
             f"{label}: has {found:,} {what}, expected {expected:,}; it is cut off or of another graph. "
@@ -99,7 +99,7 @@ def check_count(label: str | Path, found: int, expected: int, what: str) -> None
 def feature_stream(
     label: str | Path, parts: Callable[[int], Iterator[AnyArray]], shape: Sequence[int], dtype: Any
 ) -> FeatureStream:
-    """A stream of one row per node: float16 as it is, all else as float32; each value finite, no row missing."""
+    """A stream of one row per node, as float16 or float32; checks that values are finite and no row is missing."""
     kept = np.dtype(np.float16 if dtype == np.float16 else np.float32)
 
     def checked(rows: int) -> Iterator[AnyArray]:
@@ -107,7 +107,13 @@ def feature_stream(
         for part in parts(rows):
             with np.errstate(over="ignore"):
                 values = np.ascontiguousarray(part, kept)
-            _check_finite(label, values, first)
+            finite = np.isfinite(values)
+            if not finite.all():
+                row, column = np.argwhere(~finite)[0]
+                raise InputError(
+                    f"{label}: node {first + row:,} has {values[row, column]} in column {column:,}; expected finite "
+                    f"numbers. Fill or drop the missing values first"
+                )
             first += values.shape[0]
             yield values
         check_count(label, first, shape[0], "rows of features")
@@ -131,7 +137,7 @@ def array_features(label: str | Path, array: NpyFile | AnyArray, num_nodes: int 
 
 
 def node_labels(label: str | Path, values: AnyArray, num_nodes: int) -> AnyArray:
-    """Labels as a graph keeps them: int64 with -1 for unknown, or 0/1 with one column per label."""
+    """Checked labels: int64 with -1 for unknown, or 0/1 with one column per label."""
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     try:
@@ -142,18 +148,8 @@ def node_labels(label: str | Path, values: AnyArray, num_nodes: int) -> AnyArray
 
 
 def split_nodes(label: str, nodes: Any, num_nodes: int, part: str) -> IntArray:
-    """The nodes of a part of a split."""
+    """The checked nodes of one part of a split."""
     try:
         return checked_nodes(nodes, num_nodes, part)
     except InputError as error:
         raise InputError(f"{label}: {error}") from error
-
-
-def _check_finite(label: str | Path, values: AnyArray, first: int) -> None:
-    finite = np.isfinite(values)
-    if not finite.all():
-        row, column = np.argwhere(~finite)[0]
-        raise InputError(
-            f"{label}: node {first + row:,} has {values[row, column]} in column {column:,}; expected finite numbers. "
-            f"Fill or drop the missing values first"
-        )

@@ -1,7 +1,7 @@
-"""The hidden folder beside the output in which an import grows, and the journal of what is done there.
+"""The hidden folder beside the output in which an import works, and the journal of what is done there.
 
-Files only grow, and the journal says how much of each is good. So an import that was cut off at any point can go on:
-what the journal does not know yet is dropped and made again. The finished store takes the output's name in one step.
+Files only grow, and the journal says how much of each is valid. So an import continues where it stopped, whenever that
+was: what the journal does not mention yet is dropped and computed again. The finished store is renamed in one step.
 """
 
 from __future__ import annotations
@@ -26,18 +26,17 @@ from nodewise._util.run_folder import RunFolder
 from nodewise._util.types import AnyArray
 from nodewise._version import __version__
 from nodewise.store import is_store
-from nodewise.store.blocks import slices
 from nodewise.store.manifest import MANIFEST, StoredFile
-from nodewise.store.streaming import ArrayWriter
+from nodewise.store.writing import write_array
 
-NOTE_SECONDS = 5.0  # between two journals, at least
+NOTE_SECONDS = 5.0  # at least, between two journals
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
-_RESUME = "pass --resume to go on with it, or --overwrite to start over (Python: resume=True, overwrite=True)"
+_RESUME = "pass --resume to continue it, or --overwrite to start over (Python: resume=True, overwrite=True)"
 _SAME = "run the same command with the same files, or pass --overwrite to start over"
 
 
 class Work:
-    """An import under way. ``done`` is what the journal says; :meth:`note` adds to it."""
+    """An import in progress. ``done`` is what the journal says; :meth:`note` adds to it."""
 
     def __init__(self, output: Path, job: Mapping[str, Any]) -> None:
         self.output, self._target = output, Path(os.path.realpath(output))
@@ -46,7 +45,7 @@ class Work:
         self.store, self.runs = self.folder / "store", self.folder / "runs"
         self.done: dict[str, Any] = {}
         self.resumed = False
-        self._written: set[Path] = set()  # and perhaps not on the disk yet
+        self._written: set[Path] = set()  # since the last journal, and perhaps not on the disk yet
         self._saved = 0.0
 
     def begin(self) -> None:
@@ -59,18 +58,18 @@ class Work:
         self.save()
 
     def resume(self) -> None:
-        """Go on where the journal ends, if there is one."""
+        """Continue where the journal ends, if there is one."""
         self.done, self.resumed = self.run.read() or {}, self.run.begun
 
     def note(self, *written: Path, **done: Any) -> None:
-        """Add to what is done, for which the files ``written`` matter; the journal follows every few seconds."""
+        """Add to what is done, which depends on the files ``written``; the journal follows every few seconds."""
         self._written.update(written)
         self.done.update(done)
         if time.monotonic() - self._saved > NOTE_SECONDS:
             self.save()
 
     def save(self) -> None:
-        """Write the journal, after the files that it speaks of."""
+        """Write the journal, after the files that it mentions."""
         for path in self._written:
             flush_file(path)
         self._written.clear()
@@ -79,7 +78,7 @@ class Work:
 
     @property
     def finished(self) -> bool:
-        """Whether the store is complete, and all that is left is to give it its name and to tidy up."""
+        """Whether the store is complete, and only has to be renamed and tidied up."""
         return "finished" in self.done
 
     @property
@@ -101,18 +100,14 @@ class Work:
         self.note(*(self.store / name for name in files), files={**self.done.get("files", {}), **new})
 
     def write_array(self, name: str, array: AnyArray) -> None:
-        """Write a file of the store from an array that is there already."""
-        if name in self.files:
-            return
-        (self.store / name).parent.mkdir(exist_ok=True)
-        with ArrayWriter(self.store / name, array.dtype, *array.shape[1:]) as writer:
-            for part in slices(array):
-                writer.append(part)
-            self.add_files({name: writer.finish()})
+        """Write a file of the store from an array in memory, unless it is finished."""
+        if name not in self.files:
+            (self.store / name).parent.mkdir(exist_ok=True)
+            self.add_files({name: write_array(self.store / name, array)})
 
     def commit(self, overwrite: bool) -> None:
         """Give the finished store its name."""
-        if not self.named:  # else the last import was cut off between these two steps
+        if not self.named:  # else the last import was interrupted between these two steps
             check_new_folder(self.output, overwrite, ours=is_store)
             flush(self.store)
             self._written.clear()
@@ -120,7 +115,7 @@ class Work:
             self.save()
             swap_folders(self.store, self._target)
             flush_folder(self._target.parent)
-        self.run.clear()  # the journal last: until nothing else is left it knows that all is done
+        self.run.clear()  # the journal last: it says that all is done until nothing else is left
 
     def discard(self) -> None:
         """Empty the folder: the journal first, without which nothing in it counts."""
@@ -128,7 +123,7 @@ class Work:
         self.run.clear()
 
     def check_disk(self, needed: int) -> None:
-        """Refuse to start what cannot end well."""
+        """Fail before the work if the disk is too small for it."""
         free = shutil.disk_usage(self.folder).free
         if needed > free:
             error = StoreError(
@@ -141,11 +136,11 @@ class Work:
 
 @contextmanager
 def working(output: AnyPath, job: Mapping[str, Any], overwrite: bool, resume: bool) -> Iterator[Work]:
-    """A place to work. Bad input and a full disk leave nothing behind; after anything else one can go on."""
+    """A place to work. Bad input and a full disk leave nothing behind; after anything else, an import can continue."""
     work = Work(Path(output), job)
     with work.run.locked():
         if work.run.begun and not (resume or overwrite):
-            raise StoreError(f"{output}: an import was begun and not ended; {_RESUME}")
+            raise StoreError(f"{output}: an import was started and not finished; {_RESUME}")
         if resume:
             work.resume()
         if not work.named:
@@ -156,7 +151,7 @@ def working(output: AnyPath, job: Mapping[str, Any], overwrite: bool, resume: bo
                     work.begin()
                 yield work
         except BaseException as error:
-            with contextlib.suppress(OSError):  # the error that matters is the first
+            with contextlib.suppress(OSError):  # the first error is the one that matters
                 if isinstance(error, InputError) or _is_disk_full(error):
                     work.discard()
                 elif work.run.begun:
@@ -165,19 +160,15 @@ def working(output: AnyPath, job: Mapping[str, Any], overwrite: bool, resume: bo
 
 
 def is_begun(output: AnyPath) -> bool:
-    """Whether an import to ``output`` was begun and not ended."""
+    """Whether an import to ``output`` was started and not finished."""
     return Work(Path(output), {}).run.begun
 
 
-def fingerprint(files: Iterable[Path]) -> list[Any]:
-    """What tells whether files are still those that were read."""
-    states = [(path, path.stat()) for path in _all_files(files)]
-    return [[str(path.resolve()), state.st_size, state.st_mtime_ns] for path, state in states]
-
-
 def job_of(files: Iterable[Path], **options: Any) -> dict[str, Any]:
-    """What decides the store that an import makes."""
-    return {"files": fingerprint(files), "nodewise": __version__, **options}
+    """Everything that the result of an import depends on: paths, sizes and times of its files, and its options."""
+    states = [(path, path.stat()) for path in _all_files(files)]
+    fingerprint = [[str(path.resolve()), state.st_size, state.st_mtime_ns] for path, state in states]
+    return {"files": fingerprint, "nodewise": __version__, **options}
 
 
 def _all_files(files: Iterable[Path]) -> Iterator[Path]:
@@ -197,7 +188,7 @@ def _is_disk_full(error: BaseException | None) -> bool:
 
 
 def _checksum(store: Path) -> str | None:
-    """Of its manifest, which has those of all files; None where there is no store."""
+    """The checksum of the manifest, which has those of all files; None if there is no store."""
     try:
         return hashlib.sha256((store / MANIFEST).read_bytes()).hexdigest()
     except OSError:

