@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from nodewise.learn.bound_classifier import BoundClassifier
     from nodewise.learn.nigcn import NIGCN
     from nodewise.learn.presets import find_preset, presets
+    from nodewise.report.report_page import write_report
     from nodewise.store import open_store, write_store
 
 _HOME = {
@@ -46,6 +47,7 @@ _HOME = {
     "NIGCN": "nodewise.learn.nigcn",
     "DiffusionConfig": "nodewise.diffusion.params",
     "find_preset": "nodewise.learn.presets",
+    "write_report": "nodewise.report.report_page",
     "presets": "nodewise.learn.presets",
 }
 
@@ -71,6 +73,7 @@ __all__ = [
     "presets",
     "synthetic",
     "tau_distance",
+    "write_report",
     "write_store",
 ]
 

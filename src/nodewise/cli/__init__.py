@@ -9,7 +9,7 @@ from collections.abc import Callable
 import typer
 
 from nodewise._util.errors import NodewiseError
-from nodewise.cli import compare, datasets, embed, import_, info, predict, reproduce, train, tune, verify
+from nodewise.cli import compare, datasets, embed, import_, info, predict, report, reproduce, train, tune, verify
 from nodewise.cli.console import complain, listen
 from nodewise.cli.options import as_command
 
@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {  # by name, each with a
     "reproduce": (reproduce.reproduce, "table2 ghd -o paper --quick"),
     "predict": (predict.predict, "cora-model cora -o labels.csv"),
     "embed": (embed.embed, "cora-model cora -o rows.parquet"),
+    "report": (report.report, "cora-model cora -o report.html"),
     "import": (import_.import_, "--edges edges.csv --features x.csv --labels y.csv -o papers"),
     "info": (info.info, "papers"),
     "datasets": (datasets.datasets, "--json"),

@@ -170,18 +170,12 @@ def _score(result: Evaluation) -> str:
         spread = f" ± {100 * result.test_f1_std:.2f} over {len(result.test_f1)} splits"
     else:
         nodes = sum(s.sizes["test"] for s in result.splits)
-        low, high = _interval(result.test_f1_mean, nodes)
+        from nodewise.learn.metrics import wilson_interval
+
+        low, high = wilson_interval(result.test_f1_mean, nodes)
         spread = f" ({nodes:,} test nodes; 95% interval {100 * low:.1f} to {100 * high:.1f})"
     macro, loss, error = (result.mean(f"test_{name}") or 0.0 for name in ("macro_f1", "log_loss", "calibration_error"))
     return (
         f"test micro-F1 {100 * result.test_f1_mean:.2f}%{spread}, macro-F1 {100 * macro:.2f}%, "
         f"log-loss {loss:.3f}, calibration error {error:.3f}"
     )
-
-
-def _interval(share: float, count: int) -> tuple[float, float]:
-    """Wilson's 95% interval of a share among ``count``."""
-    z = 1.96
-    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
-    half = z * ((share * (1 - share) + z * z / (4 * count)) / count) ** 0.5 / (1 + z * z / count)
-    return middle - half, middle + half

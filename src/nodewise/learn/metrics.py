@@ -1,4 +1,4 @@
-"""Scores of predicted labels: micro-F1 and macro-F1."""
+"""Scores of predicted labels: micro-F1, macro-F1, and the interval of a share."""
 
 from __future__ import annotations
 
@@ -33,3 +33,15 @@ def macro_f1(true: AnyArray, predicted: AnyArray) -> float:
     named = np.sum(true == 1, axis=0) + np.sum(predicted == 1, axis=0)
     there = named > 0
     return float(np.mean(2 * hits[there] / named[there])) if there.any() else 1.0
+
+
+def wilson_interval(share: float, count: int) -> tuple[float, float]:
+    """The 95% interval of a share of ``count`` (Wilson 1927).
+
+    >>> tuple(round(end, 3) for end in wilson_interval(0.5, 100))
+    (0.404, 0.596)
+    """
+    z = 1.96
+    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
+    half = z * ((share * (1 - share) + z * z / (4 * count)) / count) ** 0.5 / (1 + z * z / count)
+    return middle - half, middle + half

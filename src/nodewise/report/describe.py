@@ -45,17 +45,27 @@ def edge_homophily(graph: Graph) -> float | None:
     """The share of edges, without loops, that join equal labels, among edges between two labelled nodes."""
     if graph.labels is None or graph.multilabel:
         return None
-    same = known = 0
+    same, known = homophily_counts(graph)
+    return float(same.sum() / known.sum()) if known.any() else None
+
+
+def homophily_counts(graph: Graph) -> tuple[IntArray, IntArray]:
+    """By label: labelled neighbours of its nodes that have the same label, and all of them. Loops do not count."""
+    assert graph.labels is not None
+    labels, places = graph.present_labels, np.full(graph.num_nodes, UNKNOWN)
+    known_nodes = graph.labels != UNKNOWN
+    places[known_nodes] = np.searchsorted(labels, graph.labels[known_nodes])
+    same, known = np.zeros(labels.size, np.int64), np.zeros(labels.size, np.int64)
     step = max(1, int(ENTRIES_AT_ONCE // max(1, graph.num_entries / graph.num_nodes)))
     for first in range(0, graph.num_nodes, step):
         last = min(first + step, graph.num_nodes)
         rows = np.repeat(np.arange(first, last), np.diff(graph.indptr[first : last + 1]))
         columns = graph.indices[graph.indptr[first] : graph.indptr[last]]
-        ours, theirs = graph.labels[rows], graph.labels[columns]
+        ours, theirs = places[rows], places[columns]
         counted = (rows != columns) & (ours != UNKNOWN) & (theirs != UNKNOWN)
-        known += int(counted.sum())
-        same += int((counted & (ours == theirs)).sum())
-    return same / known if known else None
+        known += np.bincount(ours[counted], minlength=labels.size)
+        same += np.bincount(ours[counted & (ours == theirs)], minlength=labels.size)
+    return same, known
 
 
 def _spread(values: IntArray) -> dict[str, float]:

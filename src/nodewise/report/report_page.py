@@ -1,0 +1,203 @@
+"""A report as one page that needs no other file: light and dark, on paper and on a phone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from nodewise._util.atomic import AnyPath, new_file
+from nodewise._util.errors import InputError, StoreError
+from nodewise._util.progress import Progress, silent
+from nodewise._version import __version__
+from nodewise.graph import Graph
+from nodewise.learn.nigcn import NIGCN
+from nodewise.report import charts
+from nodewise.report.findings import LISTED, Findings, ListedNode, find
+
+MOST_BARS, MOST_CONFUSED = 25, 30  # classes that a chart and a table show
+
+
+def write_report(
+    model: str | Path | NIGCN, graph: Graph, path: AnyPath, *, overwrite: bool = False, progress: Progress = silent
+) -> Findings:
+    """Write a page about ``graph`` and what a ``model`` (or the one saved at a path) makes of it; what it found.
+
+    >>> import nodewise as nw, tempfile, pathlib
+    >>> g = nw.synthetic.dcsbm(400, avg_degree=8, classes=3, features=8, seed=0)
+    >>> model = nw.NIGCN(seed=0).fit(g, train=range(60), val=range(60, 260))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = nw.write_report(model, g, pathlib.Path(folder, "report.html"))
+    >>> found.micro_f1.count
+    40
+    """
+    target = Path(path)
+    if target.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"{target}: expected a name that ends in .html")
+    if target.exists() and not overwrite:
+        raise StoreError(f"{target}: exists already; pass --overwrite (Python: overwrite=True) or choose another place")
+    learned = model if isinstance(model, NIGCN) else NIGCN.load(model)
+    found = find(learned, graph, progress=progress)
+    progress("page", 0, None)
+    text = page(found)
+    with new_file(target) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return found
+
+
+def page(found: Findings) -> str:
+    """The whole page as HTML."""
+    parts = [_summary(found), _graph(found), _score(found), _lost(found), _nodes(found)]
+    text = files(__package__).joinpath("report_page.html").read_text(encoding="utf-8")
+    return Template(text).substitute(name=escape(found.name), body="\n".join(parts), version=__version__)
+
+
+def _section(title: str, *parts: str) -> str:
+    return f"<section><h2>{escape(title)}</h2>{''.join(parts)}</section>"
+
+
+def _summary(found: Findings) -> str:
+    graph, score = found.graph, found.micro_f1
+    facts = [
+        (f"{graph['nodes']:,}", "nodes"),
+        (f"{graph['edges']:,}", "edges"),
+        (f"{graph['labelled']:,}", "labelled nodes"),
+        (f"{len(found.labels):,}", "classes"),
+    ]
+    if score is not None:
+        facts.insert(0, (f"{100 * score.value:.1f}%", f"micro-F1 ({100 * score.low:.1f} to {100 * score.high:.1f})"))
+    cells = "".join(f"<div><b>{value}</b><span>{escape(name)}</span></div>" for value, name in facts)
+    return f'<div class="facts">{cells}</div>'
+
+
+def _graph(found: Findings) -> str:
+    graph = found.graph
+    homophily = graph["homophily"]
+    words = (
+        f"{graph['components']:,} connected components, the largest of {graph['largest_component']:,} nodes; "
+        f"{graph['mean_neighbours']:.1f} neighbours per node on average, {graph['without_neighbours']:,} nodes have "
+        f"none. "
+        f"{100 * graph['labelled'] / graph['nodes']:.1f}% of the nodes have a label."
+    )
+    if homophily is not None:
+        words += f" Where both ends of an edge are labelled, {100 * homophily:.1f}% have the same label."
+    names = [str(low) if low == high else f"{low:,} to {high:,}" for low, high, _ in graph["neighbours"]]
+    degrees = charts.bars("Nodes by number of neighbours", names, [n for *_, n in graph["neighbours"]], "nodes")
+    shown = sorted(found.labels, key=lambda one: -one["nodes"])[:MOST_BARS]
+    balance = charts.bars(
+        "Labelled nodes by class", [one["label"] for one in shown], [one["nodes"] for one in shown], "nodes"
+    )
+    cells = [(one["label"], f"{one['nodes']:,}", _percent(one["homophily"])) for one in shown]
+    table = _table(("class", "labelled nodes", "neighbours of the same class, %"), cells)
+    return _section(
+        "The graph and its labels", _p(words), _figures(("Neighbours", degrees), ("Classes", balance)), table
+    )
+
+
+def _score(found: Findings) -> str:
+    if found.micro_f1 is None:
+        return _section("How good is it?", _p("No labelled node was held out, so there is no score."))
+    score = found.micro_f1
+    words = (
+        f"Micro-F1 {100 * score.value:.1f}% on {score.count:,} {found.scored_on} (95% interval {100 * score.low:.1f} "
+        f"to {100 * score.high:.1f}), macro-F1 {100 * (found.macro_f1 or 0):.1f}%, calibration error "
+        f"{found.calibration_error or 0:.3f}."
+    )
+    curve = charts.calibration("Probability against the share that is right", found.calibration)
+    cells = [
+        (one["label"], _percent(one["precision"]), _percent(one["recall"]), f"{one['support']:,}")
+        for one in sorted(found.classes, key=lambda one: -one["support"])
+        if one["support"]
+    ]
+    table = _table(("class", "precision, %", "recall, %", "nodes"), cells)
+    return _section(
+        "How good is it?", _p(words), _figures(("How sure, and how often right", curve)), table, _confusion(found)
+    )
+
+
+def _confusion(found: Findings) -> str:
+    """The confusion matrix as a table, each cell as dark as its share of the row."""
+    rows = [i for i, row in enumerate(found.confusion) if sum(row) or any(other[i] for other in found.confusion)]
+    if not 1 < len(rows) <= MOST_CONFUSED:
+        return ""
+    names = [found.classes[i]["label"] for i in rows]
+    head = "".join(f'<th class="turned"><span>{escape(name)}</span></th>' for name in names)
+    lines = []
+    for i, name in zip(rows, names, strict=True):
+        total = max(1, sum(found.confusion[i]))
+        counts = [found.confusion[i][j] for j in rows]
+        cells = "".join(f'<td class="cell" style="--share:{100 * n / total:.0f}%">{n or ""}</td>' for n in counts)
+        lines.append(f"<tr><th>{escape(name)}</th>{cells}</tr>")
+    table = f'<table class="confusion"><tr><th></th>{head}</tr>{"".join(lines)}</table>'
+    return (
+        f'<h3>Confusion: one row per true class, one column per predicted class</h3><div class="scroll">{table}</div>'
+    )
+
+
+def _lost(found: Findings) -> str:
+    if found.micro_f1 is None:
+        return ""
+    figures = [
+        ("By number of neighbours", charts.shares("Right, by number of neighbours", found.by_degree, "right, %")),
+        (
+            "By distance to the nearest known label",
+            charts.shares("Right, by distance to a label", found.by_distance, "right, %"),
+        ),
+    ]
+    return _section(
+        "Where is it right, and where not?", _figures(*figures), _p("Lines are 95% intervals; in brackets, nodes.")
+    )
+
+
+def _nodes(found: Findings) -> str:
+    parts = [
+        ("The most confident mistakes", "Held-out nodes that the model got wrong, the surest first.", found.mistakes),
+        (
+            "Which nodes to label next",
+            "Of the unlabelled nodes with the most neighbours, those it is least sure of.",
+            found.to_label,
+        ),
+        (
+            "Which labels look wrong",
+            "Labels that all other labels contradict, the clearest first (leave-one-out ridge regression).",
+            found.doubtful,
+        ),
+    ]
+    return _section("Nodes to look at", *(_list(*part) for part in parts if part[2]))
+
+
+def _list(title: str, words: str, nodes: Sequence[ListedNode]) -> str:
+    labelled = any(one.label is not None for one in nodes)
+    head = ("node", "neighbours", *(("label",) if labelled else ()), "the model says", "probability, %")
+    cells = [
+        (
+            one.node,
+            f"{one.neighbours:,}",
+            *((one.label or "",) if labelled else ()),
+            one.predicted,
+            f"{100 * one.probability:.1f}",
+        )
+        for one in nodes[:LISTED]
+    ]
+    return f"<h3>{escape(title)}</h3>{_p(words)}{_table(head, cells)}"
+
+
+def _p(words: str) -> str:
+    return f"<p>{escape(words)}</p>"
+
+
+def _figures(*figures: tuple[str, str]) -> str:
+    cells = "".join(f"<figure><figcaption>{escape(title)}</figcaption>{svg}</figure>" for title, svg in figures)
+    return f'<div class="figures">{cells}</div>'
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    top = "".join(f"<th>{escape(name)}</th>" for name in head)
+    lines = "".join(f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
+    return f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{lines}</tbody></table></div>'
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{100 * value:.1f}"

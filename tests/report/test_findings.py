@@ -1,0 +1,131 @@
+"""The numbers of a report, against brute force, and the page that shows them."""
+
+import re
+from html.parser import HTMLParser
+
+import networkx
+import numpy as np
+import pytest
+
+import nodewise as nw
+from nodewise import InputError, StoreError
+from nodewise.graph.checks import UNKNOWN
+from nodewise.report import findings
+from nodewise.report.describe import edge_homophily, homophily_counts
+from nodewise.report.report_page import page
+
+CLASSES = 3
+FLIPPED = (5, 17, 40)
+
+
+@pytest.fixture(scope="module")
+def graph():
+    """A graph whose classes are easy to tell; three labels are wrong, and a third of the nodes has none."""
+    g = nw.synthetic.dcsbm(600, avg_degree=10, classes=CLASSES, homophily=0.9, features=8, signal=3.0, seed=3)
+    labels = np.array(g.labels)
+    labels[list(FLIPPED)] = (labels[list(FLIPPED)] + 1) % CLASSES
+    labels[400:] = UNKNOWN
+    return g.replace(labels=labels, node_names=[f"<n{i}>" for i in range(600)])
+
+
+@pytest.fixture(scope="module")
+def model(graph):
+    return nw.NIGCN(seed=0, epochs=30).fit(graph, train=range(200), val=range(200, 400))
+
+
+@pytest.fixture(scope="module")
+def found(model, graph):
+    return findings.find(model, graph)
+
+
+def test_homophily_by_class_is_what_counting_pairs_gives(graph):
+    same, known = np.zeros(CLASSES), np.zeros(CLASSES)
+    for u, v in zip(*graph.to_scipy().nonzero(), strict=True):
+        if u != v and graph.labels[u] >= 0 and graph.labels[v] >= 0:
+            known[graph.labels[u]] += 1
+            same[graph.labels[u]] += graph.labels[u] == graph.labels[v]
+    assert np.array_equal(homophily_counts(graph), [same, known])
+    assert edge_homophily(graph) == pytest.approx(same.sum() / known.sum())
+
+
+def test_hops_to_the_nearest_source_are_those_of_networkx(graph):
+    sources = np.zeros(600, bool)
+    sources[[3, 77]] = True
+    plain = networkx.from_scipy_sparse_array(graph.to_scipy())
+    lengths = networkx.multi_source_dijkstra_path_length(plain, {3, 77}, weight=None)
+    expected = [min(lengths.get(u, 4), 4) for u in range(600)]
+    assert findings.hops_from(graph, sources).tolist() == expected
+
+
+def test_scores_are_those_of_the_held_out_nodes(found, model):
+    held = model.held_out_
+    clean = held.chose_nothing
+    right = held.proba[clean].argmax(1) == held.labels[clean]
+    assert found.micro_f1.value == pytest.approx(right.mean())
+    assert found.micro_f1.count == clean.sum()
+    assert np.trace(found.confusion) == right.sum()
+    assert np.sum(found.confusion) == clean.sum()
+    for parts in (found.calibration, found.by_degree, found.by_distance):
+        assert sum(part.count for part in parts) == clean.sum()
+        assert sum(part.count * part.value for part in parts) == pytest.approx(right.sum())
+        assert all(part.low <= part.value <= part.high for part in parts)
+
+
+def test_wrong_labels_lead_the_list_of_doubtful_ones(found):
+    """The classes are so clear that all other labels contradict the three that were changed."""
+    assert {one.node for one in found.doubtful[:3]} == {f"<n{i}>" for i in FLIPPED}
+
+
+def test_nodes_to_label_have_no_label_and_the_least_certain_come_first(found, graph, model):
+    places = [int(one.node[2:-1]) for one in found.to_label]
+    assert all(graph.labels[place] == UNKNOWN for place in places)
+    certainty = [one.probability for one in found.to_label]
+    assert certainty == sorted(certainty)
+    assert certainty == pytest.approx(model.predict_proba(graph, places).max(1))
+
+
+class Tags(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.tags, self.open = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+
+def test_the_page_needs_no_other_file_and_names_cannot_be_code(found):
+    text = page(found)
+    parser = Tags()
+    parser.feed(text)
+    assert not [tag for tag, _ in parser.tags if tag in ("script", "link", "img", "iframe", "n5")]
+    assert not re.findall(r'(?:src|href)="(?!#)', text)
+    assert "&lt;n5&gt;" in text
+    assert "<n5>" not in text
+    assert sum(tag == "svg" for tag, _ in parser.tags) == 5
+    assert "#010101" not in text  # colours are the page's, which has two sets of them
+    assert "prefers-color-scheme: dark" in text
+
+
+def test_the_command_writes_the_page_and_prints_the_numbers(run, graph, model, tmp_path):
+    nw.write_store(graph, tmp_path / "store")
+    model.save(tmp_path / "model")
+    command = ["report", tmp_path / "model", tmp_path / "store", "-o", tmp_path / "report.html"]
+    code, out, _ = run(*command, "--json")
+    assert code == 0
+    assert '"micro_f1"' in out
+    assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
+    code, _, err = run(*command)
+    assert code == 2
+    assert "report.html: exists already; pass --overwrite" in err
+    assert run(*command, "--overwrite")[0] == 0
+
+
+def test_what_cannot_be_reported_is_said(model, graph, tmp_path):
+    with pytest.raises(InputError, match=r"no labels, so there is nothing to report"):
+        findings.find(model, graph.replace(labels=None, label_names=None))
+    with pytest.raises(InputError, match=r"report\.txt: expected a name that ends in \.html"):
+        nw.write_report(model, graph, tmp_path / "report.txt")
+    (tmp_path / "there.html").write_text("mine")
+    with pytest.raises(StoreError, match=r"there\.html: exists already"):
+        nw.write_report(model, graph, tmp_path / "there.html")
+    assert (tmp_path / "there.html").read_text() == "mine"
