@@ -10,6 +10,7 @@ import pytest
 import nodewise as nw
 from nodewise import InputError, StoreError
 from nodewise.graph.checks import UNKNOWN
+from nodewise.learn.metrics import wilson_interval
 from nodewise.report import findings
 from nodewise.report.describe import edge_homophily, homophily_counts
 from nodewise.report.report_page import page
@@ -82,6 +83,14 @@ def test_nodes_to_label_have_no_label_and_the_least_certain_come_first(found, gr
     certainty = [one.probability for one in found.to_label]
     assert certainty == sorted(certainty)
     assert certainty == pytest.approx(model.predict_proba(graph, places).max(1))
+
+
+@pytest.mark.parametrize("count", [1, 3, 10, 97, 1003])
+@pytest.mark.parametrize("hits", [0, 1, -1])
+def test_an_interval_holds_its_share(count, hits):
+    share = (hits % (count + 1)) / count
+    low, high = wilson_interval(share, count)
+    assert 0 <= low <= share <= high <= 1
 
 
 class Tags(HTMLParser):

@@ -40,8 +40,12 @@ def wilson_interval(share: float, count: int) -> tuple[float, float]:
 
     >>> tuple(round(end, 3) for end in wilson_interval(0.5, 100))
     (0.404, 0.596)
+    >>> wilson_interval(1.0, 7)[1]
+    1.0
     """
     z = 1.96
     middle = (share + z * z / (2 * count)) / (1 + z * z / count)
     half = z * ((share * (1 - share) + z * z / (4 * count)) / count) ** 0.5 / (1 + z * z / count)
-    return middle - half, middle + half
+    return max(0.0, min(share, middle - half)), min(
+        1.0, max(share, middle + half)
+    )  # rounding apart, it holds the share
