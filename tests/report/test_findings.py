@@ -125,7 +125,7 @@ def test_the_command_writes_the_page_and_prints_the_numbers(run, graph, model, t
     assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
     code, _, err = run(*command)
     assert code == 2
-    assert "report.html: exists already; pass --overwrite" in err
+    assert "report.html: already exists; pass --overwrite" in err
     assert run(*command, "--overwrite")[0] == 0
 
 
@@ -135,6 +135,6 @@ def test_what_cannot_be_reported_is_said(model, graph, tmp_path):
     with pytest.raises(InputError, match=r"report\.txt: expected a name that ends in \.html"):
         nw.write_report(model, graph, tmp_path / "report.txt")
     (tmp_path / "there.html").write_text("mine")
-    with pytest.raises(StoreError, match=r"there\.html: exists already"):
+    with pytest.raises(StoreError, match=r"there\.html: already exists"):
         nw.write_report(model, graph, tmp_path / "there.html")
     assert (tmp_path / "there.html").read_text() == "mine"

@@ -44,4 +44,4 @@ def _download(row: DatasetRow) -> str:
     if not row.downloadable:
         return "not here, and no download is known"
     size = f" ({show_bytes(row.download_bytes)})" if row.download_bytes else ""
-    return f"not here; can be downloaded{size}"
+    return f"not on this machine; can be downloaded{size}"

@@ -41,7 +41,7 @@ def train(
         str | None,
         typer.Option(
             metavar="<name|path>",
-            help="The plain NIGCN of the paper with its parameters for this data set, or a file from 'nodewise tune'.",
+            help="The plain NIGCN of the paper with its parameters for a named data set, or a file from 'nodewise tune'.",
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of splits, walks and networks.")] = 0,
@@ -54,7 +54,7 @@ def train(
 ) -> None:
     """Train on SOURCE, report the score, and save the model.
 
-    A named data set uses its official split, or 20 training nodes per class. Of your own graph, a part of the labels is
+    A named data set uses its official split, or 20 training nodes per class. On your own graph, a part of the labels is
     held out for the score; then the model is trained again on all labels and saved.
     """
     from nodewise._util.atomic import check_new_folder

@@ -56,7 +56,7 @@ def tune(
         print_json(tuned.to_json())
         return
     _show(tuned)
-    say(f"study and plot: {output}; next: nodewise train {source} --preset {tuned.preset}")
+    say(f"study and plot are in {output}. Next: nodewise train {source} --preset {tuned.preset}")
 
 
 def _show(tuned: Tuned) -> None:
@@ -67,7 +67,7 @@ def _show(tuned: Tuned) -> None:
     rows += [[name.replace("_", " "), *(_short(trial.point[name]) for trial in best)] for name in default.point]
     print_table(("trial", *numbers), rows, right=numbers)
     given_up = sum(trial.given_up for trial in tuned.trials)
-    typer.echo(f"{tuned.dataset}: {len(tuned.trials)} trials, {given_up} of them given up early")
+    typer.echo(f"{tuned.dataset}: {len(tuned.trials)} trials, {given_up or 'none'} of them stopped early")
     typer.echo(_verdict(tuned))
     winner = f"trial {tuned.best.number}" if tuned.is_better else "the default"
     typer.echo(f"the preset holds the parameters of {winner}")

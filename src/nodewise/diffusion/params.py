@@ -23,9 +23,9 @@ class DiffusionConfig:
     'paper'
     """
 
-    convention: Convention = param("paper", "Lengths as in the paper, or as in its program: reference.")
-    mass: Mass = param("theta", "Sum of the weights if first-K stops the walks: theta, walks or reference.")
-    first_k: bool = param(True, "Stop at 1/epsilon^2 neighbours.")
+    convention: Convention = param("paper", "paper or reference: lengths as in the paper, or as in its program.")
+    mass: Mass = param("theta", "What weights sum to when first-K stops the walks early: theta, walks or reference.")
+    first_k: bool = param(True, "Stop the walks of a node at 1/epsilon^2 neighbours.")
     eta: float = 2.0
     delta: float = 0.01
     length: int | None = param(None, "One depth for all nodes, instead of one by tau.")

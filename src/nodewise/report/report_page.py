@@ -37,7 +37,7 @@ def write_report(
     if target.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"{target}: expected a name that ends in .html")
     if target.exists() and not overwrite:
-        raise StoreError(f"{target}: exists already; pass --overwrite (Python: overwrite=True) or choose another place")
+        raise StoreError(f"{target}: already exists; pass --overwrite (Python: overwrite=True) or choose another place")
     learned = model if isinstance(model, NIGCN) else NIGCN.load(model)
     found = find(learned, graph, progress=progress)
     progress("page", 0, None)
