@@ -333,7 +333,15 @@ class NIGCN(NIGCNParams, NodeClassifier):
     def represent(self, graph: Graph, nodes: AnyArray | None = None) -> FloatArray:
         """The rows that the networks see, for ``nodes`` or for all."""
         graph = self._with_features(graph)
-        return self.row_maker.rows(graph, nodes_or_all(graph, nodes))
+        return self.maker_on(graph).rows(graph, nodes_or_all(graph, nodes))
+
+    def maker_on(self, graph: Graph) -> DiffusedRows:
+        """:attr:`row_maker` for this graph, whose columns may be in another order; raises if the graph does not fit."""
+        fitted = hasattr(self, "networks_")
+        return replace(self.row_maker, order=self._column_order(graph)) if fitted else self.row_maker
+
+    def _reordered(self, graph: Graph, order: IntArray) -> Graph:
+        return graph  # its rows are put in order, not its features
 
     def _with_features(self, graph: Graph) -> Graph:
         return super()._with_features(featured(graph))
@@ -349,7 +357,7 @@ class NIGCN(NIGCNParams, NodeClassifier):
         return self._classes.decoded(proba, self.threshold_)
 
     def _proba(self, graph: Graph, nodes: IntArray) -> FloatArray:
-        return np.concatenate([self.proba_of_rows(rows) for rows in self.row_maker.rows_in_steps(graph, nodes)])
+        return np.concatenate([self.proba_of_rows(rows) for rows in self.maker_on(graph).rows_in_steps(graph, nodes)])
 
     def predict_set(
         self, graph: Graph, nodes: AnyArray | None = None, coverage: float = 0.9, calibrate: AnyArray | None = None
