@@ -7,11 +7,13 @@ import pytest
 import scipy.sparse as sp
 
 from models import PLAIN
-from nodewise import NIGCN, Graph, InputError
+from nodewise import NIGCN, Graph, InputError, open_store, write_store
+from nodewise.batch import run
 from nodewise.graph import synthetic
 from nodewise.graph.features import Quantized, take_columns
 from nodewise.lab import rivals
 from nodewise.learn import saved
+from nodewise.learn.task import RANDOM_COLUMNS
 
 TRAIN, VAL, TEST = range(60), range(60, 160), np.arange(160, 600)
 NAMES = [f"word {i}" for i in range(24)]
@@ -106,5 +108,81 @@ def test_a_model_saved_without_names_still_opens(graph, model, tmp_path):
     params, fitted, tensors = saved.load(tmp_path / "m", "NIGCN")
     older = {key: value for key, value in fitted.items() if key not in ("feature_names_in", "nodes_in")}
     saved.save(tmp_path / "old", "NIGCN", params, older, tensors)
-    old = NIGCN.load(tmp_path / "old")
+    NIGCN.load(tmp_path / "old").save(tmp_path / "older")
+    old = NIGCN.load(tmp_path / "older")
     assert np.array_equal(old.predict_proba(graph, TEST), model.predict_proba(graph, TEST))
+
+
+# ---------------------------------------------------------------------- nodes, where there are no features
+
+
+def without_features(graph: Graph, named: bool) -> Graph:
+    names = [f"person {i}" for i in range(graph.num_nodes)] if named else None
+    return graph.replace(features=None, node_names=names)
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["names", "numbers"])
+def featureless(request, graph, tmp_path_factory):
+    """A graph without features, and a saved model of it."""
+    bare, folder = without_features(graph, request.param), tmp_path_factory.mktemp("nodes") / "m"
+    NIGCN(**PLAIN, engine="exact", threads=2).fit(bare, TRAIN, VAL).save(folder)
+    return bare, NIGCN.load(folder)
+
+
+def test_the_same_names_in_another_order_give_each_name_the_same_prediction(graph, tmp_path):
+    bare = without_features(graph, named=True)
+    model = NIGCN(**PLAIN, engine="exact", threads=2).fit(bare, TRAIN, VAL)
+    order = np.random.default_rng(2).permutation(600)
+    write_store(bare.subgraph(order), tmp_path / "s")
+    moved = open_store(tmp_path / "s")
+    assert np.allclose(model.predict_proba(moved), model.predict_proba(bare)[order], rtol=1e-4, atol=1e-5)
+    assert np.allclose(model.represent(moved), model.represent(bare)[order], rtol=1e-4, atol=1e-5)
+
+
+def test_the_graph_itself_is_accepted_with_other_labels(featureless):
+    bare, model = featureless
+    assert np.array_equal(model.predict(bare.replace(labels=None)), model.predict(bare))
+
+
+def test_another_number_of_nodes_is_refused(featureless):
+    bare, model = featureless
+    for call in (model.predict, model.represent, model.predict_proba):
+        with pytest.raises(InputError, match="had no features: it has 599 nodes, that of training had 600"):
+            call(bare.subgraph(range(599)), [1, 2])
+
+
+def test_other_nodes_are_refused(featureless):
+    bare, model = featureless
+    other = bare.subgraph(np.roll(np.arange(600), 1))
+    expected = r"other numbers of neighbours.*knows its nodes by number"
+    if bare.node_names is not None:
+        other = other.replace(node_names=["someone", *other.node_names[1:]])
+        expected = r"other names.*knows its nodes by name"
+    with pytest.raises(InputError, match=expected):
+        model.predict(other, TEST)
+
+
+def test_names_on_one_side_only_are_refused(featureless):
+    bare, model = featureless
+    had = "those of training had names" if bare.node_names is not None else "those of training had none"
+    with pytest.raises(InputError, match=had):
+        model.predict(without_features(bare, named=bare.node_names is None), TEST)
+
+
+def test_features_on_one_side_only_are_refused_even_if_their_number_fits(graph, featureless):
+    bare, model = featureless
+    wide = graph.replace(features=np.random.default_rng(0).random((600, RANDOM_COLUMNS)))
+    with pytest.raises(InputError, match="has features; this model was trained on a graph with no features"):
+        model.predict(wide, TEST)
+    with pytest.raises(InputError, match="has no features; this model was trained on a graph with features"):
+        NIGCN(**{**PLAIN, "epochs": 1}).fit(wide, TRAIN, VAL).predict(bare, TEST)
+
+
+def test_a_store_of_other_nodes_is_refused_by_a_job(featureless, tmp_path):
+    bare, model = featureless
+    model.save(tmp_path / "m")
+    write_store(bare, tmp_path / "same")
+    write_store(bare.subgraph(range(500)), tmp_path / "part")
+    assert run("predict", tmp_path / "m", str(tmp_path / "same"), tmp_path / "same.csv").nodes == 600
+    with pytest.raises(InputError, match=r"part does not fit the model in .* it has 500 nodes"):
+        run("embed", tmp_path / "m", str(tmp_path / "part"), tmp_path / "rows.parquet")

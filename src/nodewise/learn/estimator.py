@@ -17,9 +17,9 @@ from nodewise.graph import Graph
 from nodewise.graph.checks import checked_nodes
 from nodewise.graph.features import take_columns
 from nodewise.learn import saved
-from nodewise.learn.matching import column_order
+from nodewise.learn.matching import NodeSet, check_nodes, column_order
 from nodewise.learn.metrics import micro_f1
-from nodewise.learn.task import Classes, Task, check_features, check_graph, known_labels, nodes_or_all
+from nodewise.learn.task import Classes, Task, check_features, check_graph, known_labels, nodes_or_all, random_nodes
 from nodewise.learn.trainer import choose_device
 
 
@@ -34,6 +34,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     seed: int
     threads: int | None
     networks_: torch.nn.Module
+    nodes_in_: NodeSet | None
     _classes: Classes
     epochs_: int
     val_f1_: float | None
@@ -111,6 +112,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         task = Task.checked(graph, train, val, nodes, inductive, part)
         self.__dict__.pop("networks_", None)  # a fit that fails leaves no model
         self._keep_columns(graph.num_features, graph.feature_names)
+        self.nodes_in_ = random_nodes(graph)
         self._classes = Classes.of(graph, task.train, task.val)
         return self._fit(task, **how)
 
@@ -168,6 +170,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _column_order(self, graph: Graph) -> IntArray | None:
         """Where the columns learned from are in ``graph``, if in another order; raises if the graph does not fit."""
+        if hasattr(self, "nodes_in_"):  # models that earlier versions saved do not know
+            check_nodes(graph, random_nodes(graph), self.nodes_in_)
         return column_order(graph, self.n_features_in_, self._feature_names)
 
     # ------------------------------------------------------------------ saved form
@@ -185,6 +189,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "val_f1": self.val_f1_,
             **self._fitted(),
         }
+        if hasattr(self, "nodes_in_"):
+            fitted["nodes_in"] = self.nodes_in_ and self.nodes_in_._asdict()
         tensors = {f"networks.{name}": value for name, value in self.networks_.state_dict().items()}
         tensors |= self._arrays()
         plain = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
@@ -201,6 +207,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ids = np.asarray(fitted["classes"], np.int64)
             model._classes = Classes(ids, bool(fitted["multilabel"]), fitted["label_names"])
             model._keep_columns(int(fitted["n_features_in"]), fitted.get("feature_names_in"))
+            if "nodes_in" in fitted:
+                model.nodes_in_ = fitted["nodes_in"] and NodeSet(**fitted["nodes_in"])
             model.epochs_, model.val_f1_ = fitted["epochs"], fitted["val_f1"]
             own = {name: value for name, value in tensors.items() if not name.startswith("networks.")}
             networks = model._restore(fitted, own)

@@ -38,7 +38,7 @@ from nodewise.learn.params import AUTO, NIGCNParams
 from nodewise.learn.rows import DiffusedRows, MakeRows
 from nodewise.learn.search import CURVES, DEEPEST, FEATURE_NORMS, SCOUTS, Found, Sample, search, worthwhile_hops
 from nodewise.learn.search import EPSILON as SEARCH_EPSILON
-from nodewise.learn.task import Task, check_whole, featured, has_random_features, known_labels, nodes_or_all
+from nodewise.learn.task import Task, check_whole, featured, known_labels, nodes_or_all, random_nodes
 from nodewise.learn.trainer import LabelledRows, choose_device
 
 ASIDE, LEAST_ASIDE, MOST_ASIDE = 0.2, 20, 1000  # validation nodes that choose nothing and calibrate sets
@@ -115,7 +115,7 @@ class NIGCN(NIGCNParams, NodeClassifier):
             self.found_ = self._search(task, judges, progress)
         tested = task.asked if refit_asked else task.asked[:0]
         # A ridge on random vectors knows too little to teach.
-        can_teach = self.teach and not self.multilabel_ and not has_random_features(task.graph)
+        can_teach = self.teach and not self.multilabel_ and random_nodes(task.graph) is None
         pool = task.unlabelled(self.effort_.unlabelled if can_teach else 0, self.seed, tested)
         with self._stage("rows", progress):
             rows = self._rows(task, pool, [judges, aside, task.asked], make_rows)
