@@ -28,6 +28,22 @@ def place(tmp_path_factory):
     return SimpleNamespace(store=str(folder / "store"), **kinds)
 
 
+@pytest.fixture(scope="session")
+def named(tmp_path_factory):
+    """Two stores of one graph, the second with its columns in another order, a third with other columns, and models."""
+    folder = tmp_path_factory.mktemp("named")
+    graph = synthetic.dcsbm(300, avg_degree=8, classes=3, features=12, signal=2.0, seed=0)
+    graph = graph.replace(features=graph.features, feature_names=[f"f{i}" for i in range(12)])
+    order = [*range(5, 12), *range(5)]
+    moved = graph.replace(features=graph.features[:, order], feature_names=[f"f{i}" for i in order])
+    write_store(graph, folder / "store")
+    write_store(moved, folder / "moved")
+    write_store(graph.replace(feature_names=["age", *graph.feature_names[1:]]), folder / "other")
+    for engine in ("walks", "exact"):
+        NIGCN(**PLAIN, engine=engine, threads=2).fit(graph, range(60), range(60, 120)).save(folder / engine)
+    return folder
+
+
 @pytest.fixture
 def read():
     """The table that the shards of a folder make up, in the order of their names."""

@@ -62,6 +62,13 @@ def test_a_chunk_that_always_fails_is_named_and_the_others_are_kept(place, bits,
 
 
 @pytest.mark.parametrize("engine", ["walks", "exact"])
+def test_workers_find_columns_by_name_too(named, bits, tmp_path, engine):
+    for on in ("local", "ray"):
+        run("predict", named / engine, str(named / "moved"), tmp_path / on, chunk=70, on=on)
+    assert bits(tmp_path / "ray") == bits(tmp_path / "local")
+
+
+@pytest.mark.parametrize("engine", ["walks", "exact"])
 def test_rows_for_training_are_those_made_here(place, engine):
     graph, nodes = open_store(place.store), np.random.default_rng(0).permutation(600)
     maker = NIGCN(**PLAIN, engine=engine, threads=2).row_maker

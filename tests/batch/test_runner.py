@@ -582,3 +582,26 @@ def test_wrong_values_are_named(place, names, tmp_path):
     with pytest.raises(InputError, match=r"3 features.* 24"):
         run("predict", place.walks, str(tmp_path / "narrow"), tmp_path / "out")
     assert "out" not in names(tmp_path)
+
+
+# ---------------------------------------------------------------------- features by name
+
+
+@pytest.mark.parametrize("engine", ["walks", "exact"])
+def test_columns_in_another_order_are_found_by_name(named, read, tmp_path, monkeypatch, engine):
+    monkeypatch.setattr(runner, "PIECE_BYTES", 1)  # several blocks of columns
+    for store in ("store", "moved"):
+        for kind in ("predict", "embed"):
+            run(kind, named / engine, str(named / store), tmp_path / kind / store, chunk=70)
+    first, second = (read(tmp_path / "predict" / store) for store in ("store", "moved"))
+    assert first["label"] == second["label"]
+    assert np.allclose(first["probability"], second["probability"], rtol=1e-4)
+    rows = [np.stack(read(tmp_path / "embed" / store)["representation"].to_numpy()) for store in ("store", "moved")]
+    assert np.allclose(*rows, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["predict", "embed"])
+def test_other_columns_are_refused_before_anything_is_written(named, tmp_path, kind):
+    with pytest.raises(InputError, match=r"other does not fit the model in .*'age' in the graph and 'f0'"):
+        run(kind, named / "walks", str(named / "other"), tmp_path / "out")
+    assert not (tmp_path / "out").exists()

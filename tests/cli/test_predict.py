@@ -15,6 +15,8 @@ from models import PLAIN
 from nodewise import NIGCN, open_store, write_store
 from nodewise.graph import synthetic
 
+FILES = {"edges": "edges.npz", "features": "features.parquet", "labels": "labels.npy"}
+
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
@@ -145,3 +147,26 @@ def test_a_terminal_sees_nodes_per_second_and_time_left(place, tmp_path):
     assert process.wait() == 0
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
     assert re.search(r"of 300, [\d,]+/s +\d:\d\d:\d\d +\d:\d\d:\d\d", text)  # time spent, and time left
+
+
+def test_files_with_columns_in_another_order_give_the_same_labels(run, place, tmp_path):
+    graph = open_store(place / "store")
+    columns = {f"f{i}": pa.array(np.asarray(graph.features[:, i])) for i in range(8)}
+    np.savez(tmp_path / "edges.npz", edge_index=np.stack(graph.to_scipy().nonzero()))
+    np.save(tmp_path / "labels.npy", graph.labels)
+    orders = {"as trained": list(columns), "moved": [*list(columns)[3:], *list(columns)[:3]], "other": [*columns]}
+    for store, names in orders.items():
+        table = pa.table({name: columns[name] for name in names})
+        table = table.rename_columns(["age", *names[1:]]) if store == "other" else table
+        pq.write_table(table, tmp_path / "features.parquet")
+        files = (f"--{part}={tmp_path / file}" for part, file in FILES.items())
+        assert run("import", *files, "-o", tmp_path / store)[0] == 0
+    trained = run("train", tmp_path / "as trained", "-o", tmp_path / "model", "--epochs", 5)
+    assert trained[0] == 0
+    for store in ("as trained", "moved"):
+        assert run("predict", tmp_path / "model", tmp_path / store, "-o", tmp_path / f"{store}.parquet")[0] == 0
+    labels = [pq.read_table(tmp_path / f"{store}.parquet")["label"] for store in ("as trained", "moved")]
+    assert labels[0] == labels[1]
+    code, _, err = run("predict", tmp_path / "model", tmp_path / "other", "-o", tmp_path / "other.csv")
+    assert code == 2
+    assert "the first is 'age' in the graph and 'f0' in the model" in err

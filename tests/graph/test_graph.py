@@ -154,6 +154,12 @@ BAD = {
     "too few label names": (dict(labels=np.array([0, 1, 2]), label_names=["a"]), "label_names: 1;"),
     "label names that are numbers": (dict(labels=np.array([0, 1, 0]), label_names=[7, 8]), "7 is not a string"),
     "too few names": (dict(node_names=["a"]), "1 names for 3 nodes"),
+    "too few feature names": (dict(features=np.ones((3, 2)), feature_names=["a"]), "1 names for 2 features"),
+    "feature names without features": (dict(feature_names=["a"]), "1 names for 0 features"),
+    "feature names twice": (
+        dict(features=np.ones((3, 3)), feature_names=["b", "a", "b"]), "columns 0 and 2 are both named 'b'"
+    ),
+    "feature names that are numbers": (dict(features=np.ones((3, 1)), feature_names=[7]), "7 is not a string"),
     "a split outside the graph": (dict(splits={"train": np.array([9])}), "splits['train']: entry 0 is 9"),
 }  # fmt: skip
 
@@ -179,6 +185,15 @@ def test_bad_input_is_named(case):
 def test_replace_checks_what_is_new(star, change, message):
     with pytest.raises(InputError, match=message):
         star.replace(**change)
+
+
+def test_names_of_features_stay_with_their_features():
+    graph = Graph.from_edges([[0, 1], [1, 2]], features=np.eye(3), labels=[0, 1, 0], feature_names=["a", "b", "c"])
+    assert graph.replace(labels=None).feature_names == graph.subgraph([2, 0]).feature_names == ["a", "b", "c"]
+    assert graph.replace(features=np.ones((3, 5))).feature_names is None
+    assert graph.replace(features=np.ones((3, 1)), feature_names=["d"]).feature_names == ["d"]
+    with pytest.raises(InputError, match="2 names for 3 features"):
+        graph.replace(feature_names=["a", "b"])
 
 
 def test_labels_that_came_as_floats_are_labels():

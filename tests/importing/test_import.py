@@ -494,3 +494,44 @@ def test_what_was_imported_can_be_stored_and_opened():
 def test_an_unknown_kind_of_ids_is_refused():
     with pytest.raises(InputError, match="expected 'auto', 'integers' or 'names'"):
         import_graph(write("edges.csv", "0,1\n"), ids="strings")
+
+
+# ---------------------------------------------------------------------- names of features
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("x.csv", "node,age,Größe\n0,1,2\n1,3,4\n", ["age", "Größe"]),
+        ("x.tsv", "age\tnode\tsize\n1\t0\t2\n3\t1\t4\n", ["age", "size"]),
+        ("x.csv", "age,size\n1,2\n3,4\n", ["age", "size"]),
+        ("x.csv", "1,2\n3,4\n", None),
+    ],
+)
+def test_headers_of_text_files_name_the_features(name, content, expected):
+    write("edges.csv", "0,1\n")
+    write(name, content)
+    graph = import_graph("edges.csv", name)
+    assert graph.feature_names == expected
+    assert graph.features.tolist() == [[1, 2], [3, 4]]
+
+
+def test_columns_of_parquet_name_the_features():
+    write("edges.csv", "0,1\n")
+    parquet("x.parquet", size=[2.0, 4.0], node=[0, 1], age=[1.0, 3.0])
+    assert import_graph("edges.csv", "x.parquet").feature_names == ["size", "age"]
+
+
+def test_arrays_name_no_features():
+    write("edges.csv", "0,1\n")
+    np.save("x.npy", np.ones((2, 3), np.float32))
+    assert import_graph("edges.csv", "x.npy").feature_names is None
+
+
+def test_two_columns_of_one_name_are_read_without_names():
+    write("edges.csv", "0,1\n")
+    write("x.csv", "node,a,b,a\n0,1,2,3\n1,4,5,6\n")
+    with pytest.warns(NodewiseWarning, match=r"x\.csv: two columns are named 'a'"):
+        graph = import_graph("edges.csv", "x.csv")
+    assert graph.feature_names is None
+    assert graph.features.tolist() == [[1, 2, 3], [4, 5, 6]]

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from nodewise import NIGCN, Graph, NodewiseWarning, load, write_store
 from nodewise.graph import synthetic
 from nodewise.graph.splits import held_out_splits
-from nodewise.learn.task import RANDOM_COLUMNS, featured, random_vectors
+from nodewise.learn.task import RANDOM_COLUMNS, featured
 
 
 @pytest.fixture(scope="module")
@@ -84,15 +84,15 @@ def test_a_graph_of_edges_and_labels_alone_is_learned_from(run, graph, tmp_path)
 def test_random_vectors_do_not_depend_on_the_order_of_named_nodes():
     edges = np.array([[0, 1, 2], [1, 2, 3]])
     names = ["ann", "bob", "cid", "dee"]
-    one = random_vectors(Graph.from_edges(edges, node_names=names)).toarray()
-    two = random_vectors(Graph.from_edges(3 - edges, node_names=names[::-1])).toarray()
+    one = featured(Graph.from_edges(edges, node_names=names)).features.toarray()
+    two = featured(Graph.from_edges(3 - edges, node_names=names[::-1])).features.toarray()
     assert np.array_equal(one, two[::-1])
 
 
 def test_random_vectors_are_one_number_each_spread_over_the_columns():
     """Of 100,000 a column holds 98 on average; by Chernoff and a union bound none has 50 or 170 but 1 time in 10^4."""
     graph = Graph.from_edges(np.zeros((2, 0), np.int64), num_nodes=100_000)
-    vectors = random_vectors(graph)
+    vectors = featured(graph).features
     assert vectors.nnz == 100_000
     counts = np.bincount(vectors.indices, minlength=RANDOM_COLUMNS)
     assert counts.min() > 50

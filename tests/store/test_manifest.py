@@ -116,6 +116,10 @@ HARM = {
     "flag that is no flag": lambda c: c["flags"].update(weighted=1),
     "label names that are no list": lambda c: c.update(label_names={"a": 1}),
     "label names that are no text": lambda c: c.update(label_names=[1]),
+    "feature names that are no text": lambda c: c.update(feature_names=[1, 2, 3, 4]),
+    "feature names that are no list": lambda c: c.update(feature_names="abcd"),
+    "too few feature names": lambda c: c.update(feature_names=["a"]),
+    "feature names twice": lambda c: c.update(feature_names=["a", "b", "a", "c"]),
     "name that is no text": lambda c: c.update(name=None),
     "provenance that is no object": lambda c: c.update(provenance=[]),
     "format version of zero": lambda c: c.update(format_version=0),
@@ -146,3 +150,8 @@ def test_a_manifest_altered_to_another_that_still_fits_is_noticed(full):
     path.write_text(json.dumps({**content, "name": "another"}))
     with pytest.raises(StoreError, match=r"manifest\.json: its content does not match its checksum"):
         open_store(full)
+
+
+def test_a_store_without_names_of_features_opens_without(full):
+    rewrite_manifest(full, lambda content: content.pop("feature_names"))
+    assert open_store(full).feature_names is None

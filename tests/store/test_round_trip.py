@@ -50,6 +50,9 @@ def graphs(draw):
         label_names=draw(st.none() | st.lists(TEXT, min_size=12, max_size=12)),
         splits=draw(st.dictionaries(st.sampled_from(["train", "val", "test-1.b"]), st.lists(st.just(0), max_size=2))),
         name=draw(TEXT),
+        feature_names=draw(st.none() | st.lists(TEXT, min_size=width, max_size=width, unique=True))
+        if kind != "none"
+        else None,
     )
 
 

@@ -31,6 +31,7 @@ def everything(graph: Graph) -> dict[str, object]:
         "names": None if graph.node_names is None else list(graph.node_names),
         "label names": None if graph.label_names is None else list(graph.label_names),
         "name": graph.name,
+        "feature names": None if graph.feature_names is None else list(graph.feature_names),
     }
 
 
@@ -46,6 +47,7 @@ def full_graph() -> Graph:
         node_names=[f"node {i}" for i in range(30)],
         label_names=["a", "b", "c"],
         splits={"train": np.arange(5), "val": np.arange(5, 9)},
+        feature_names=["age", "Größe", "", "age 2"],
     )
 
 

@@ -59,8 +59,8 @@ def _tables(job: Job, chunk: int) -> Iterator[pa.Table]:
 def _opened(job: Job) -> tuple[DiffusedRows, Graph]:
     """The row maker of the job's model, and the graph."""
     model = open_model(job.model, job.model_sha256)
-    maker = with_resources(model.row_maker, job.threads, job.memory, job.crowded, job.engine)
-    return maker, open_graph(job.source, job.data_dir, job.graph)
+    graph = open_graph(job.source, job.data_dir, job.graph)
+    return with_resources(model.maker_on(graph), job.threads, job.memory, job.crowded, job.engine), graph
 
 
 def _rows(job: Job, chunk: int, maker: DiffusedRows, graph: Graph) -> Iterator[tuple[IntArray, FloatArray]]:

@@ -86,12 +86,11 @@ def run(
 def _planned(job: Job, nodes: str) -> tuple[Job, IntArray | None]:
     """The job with what its model and graph decide, and the nodes it asks about unless these are all."""
     model, graph = open_model(job.model), open_graph(job.source, job.data_dir)
-    if graph.num_features != model.n_features_in_:
-        raise InputError(
-            f"{job.source} has {graph.num_features:,} features; the model in {job.model} was trained on "
-            f"{model.n_features_in_:,}: give the graph that it belongs to, or train another"
-        )
-    maker = with_resources(model.row_maker, job.threads, job.memory, job.crowded, job.engine)
+    try:
+        fitting = model.maker_on(graph)
+    except InputError as error:
+        raise InputError(f"{job.source} does not fit the model in {job.model}: {error}") from error
+    maker = with_resources(fitting, job.threads, job.memory, job.crowded, job.engine)
     check_params(maker.params)
     if job.coverage is not None:
         model.set_threshold(job.coverage)  # raises where the model has no such threshold

@@ -42,6 +42,7 @@ class FeatureFile:
     num_rows: Callable[[], int]  # may read the whole file
     dtype: str = "float32"
     nodes: Callable[[bool], Iterator[Column]] | None = None
+    names: tuple[str, ...] | None = None  # of the columns, if the file has them
     matrix: sp.csr_matrix | None = None  # if they are sparse
 
 
@@ -98,7 +99,20 @@ def _in_table(table: Table) -> FeatureFile:
             return sum(len(read[0]) for read in table.parts({0: pa.large_binary()}))
         return table.rows
 
-    return FeatureFile(table.path, len(features), rows, num_rows, nodes=None if node is None else nodes)
+    names = _names(table, features)
+    return FeatureFile(table.path, len(features), rows, num_rows, nodes=None if node is None else nodes, names=names)
+
+
+def _names(table: Table, features: list[int]) -> tuple[str, ...] | None:
+    names = tuple(table.names[i] for i in features)
+    if not table.named or len(set(names)) == len(names):
+        return names if table.named else None
+    twice = next(name for i, name in enumerate(names) if name in names[:i])
+    warn(
+        f"{table.path}: two columns are named {twice!r}, so the names of features are not kept, and a model cannot "
+        f"find its columns by name; rename one of them"
+    )
+    return None
 
 
 def _node_column(table: Table) -> int | None:

@@ -66,6 +66,7 @@ class RawGraph:
     label_names: Sequence[str] | None = None
     splits: Mapping[str, IntArray] = dataclasses.field(default_factory=dict)
     name: str = "graph"
+    feature_names: Sequence[str] | None = None
 
 
 def edge_stream(label: str, parts: Callable[[int], Iterator[AnyArray]], num_nodes: int, num_edges: int) -> EdgeStream:

@@ -202,6 +202,31 @@ def check_names(
         raise InputError(f"label_names: {wrong[0]!r} is not a string; expected a name for each label")
 
 
+def check_feature_names(names: Sequence[str] | None, num_features: int) -> None:
+    if names is None:
+        return
+    if len(names) != num_features:
+        raise InputError(f"feature_names: {len(names):,} names for {num_features:,} features; expected one per column")
+    check_distinct("feature_names", names, "columns")
+
+
+def check_distinct(what: str, names: Sequence[str], named: str) -> None:
+    """Raise unless ``names`` are strings, and no two are the same; ``named``: what they are the names of."""
+    wrong = [name for name in names if not isinstance(name, str)]
+    if wrong:
+        raise InputError(f"{what}: {wrong[0]!r} is not a string; expected names of {named}")
+    if len(set(names)) == len(names):  # of strings that exist already; faster than pyarrow's and numpy's
+        return
+    seen: dict[str, int] = {}
+    for place, name in enumerate(names):
+        first = seen.setdefault(name, place)
+        if first != place:
+            raise InputError(
+                f"{what}: {named} {first:,} and {place:,} are both named {name!r}; expected names that differ. Rename "
+                f"one of them"
+            )
+
+
 def _check_finite(features: Features) -> None:
     """In slices, so that a file larger than memory can be checked."""
     values = features.data if sp.issparse(features) else features

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nodewise._util.errors import InputError
-from nodewise._util.types import AnyArray, Features, FloatArray
+from nodewise._util.types import AnyArray, Features, FloatArray, IntArray
 
 NORMS = ("none", "l1", "l2")
 ROWS_AT_ONCE = 1 << 16
@@ -63,6 +63,13 @@ class Quantized:
     def take(self, nodes: AnyArray) -> Quantized:
         """The rows of ``nodes``, as they are."""
         return Quantized(np.asarray(self.codes[nodes]), self.scale, self.offset)
+
+
+def take_columns(features: Features, columns: IntArray) -> Features:
+    """The features with these columns, in this order."""
+    if isinstance(features, Quantized):
+        return Quantized(np.asarray(features.codes[:, columns]), features.scale[columns], features.offset[columns])
+    return features[:, columns]
 
 
 def column_steps(low: AnyArray, high: AnyArray) -> tuple[FloatArray, FloatArray]:

@@ -43,6 +43,7 @@ class Graph:
     label_names: Sequence[str] | None = None
     splits: Mapping[str, IntArray] = dataclasses.field(default_factory=dict)
     name: str = "graph"
+    feature_names: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         # Read-only arrays are one type to the compiled kernels, whether they lie in memory or in a file.
@@ -68,9 +69,12 @@ class Graph:
         label_names: Sequence[str] | None = None,
         splits: Mapping[str, AnyArray] | None = None,
         name: str = "graph",
+        feature_names: Sequence[str] | None = None,
         threads: int | None = None,
     ) -> Graph:
         """A graph from a ``(2, E)`` integer array; direction is ignored, loops and repeats are allowed.
+
+        ``feature_names``: of the columns of ``features``; a trained model then finds its columns by name.
 
         >>> import numpy as np
         >>> Graph.from_edges(np.array([[0, 0], [1, 1]])).num_edges
@@ -94,6 +98,7 @@ class Graph:
             label_names=label_names,
             splits=splits or {},
             name=name,
+            feature_names=feature_names,
         )._checked()
 
     @classmethod
@@ -165,11 +170,14 @@ class Graph:
     def replace(self, **changes: Any) -> Graph:
         """A graph that shares everything with this one but the ``changes``, which are checked.
 
+        New ``features`` have no ``feature_names`` unless these are given too.
+
         >>> Graph.from_edges([[0, 1], [1, 2]]).replace(labels=[0, 1, -1])
         Graph(nodes=3, edges=2, labels)
         """
         if "features" in changes:
             changes["features"] = checks.checked_features(changes["features"], self.num_nodes)
+            changes.setdefault("feature_names", None)
         if "labels" in changes:
             changes["labels"] = checks.checked_labels(changes["labels"], self.num_nodes)
         changed = dataclasses.replace(self, **changes)._checked()
@@ -186,8 +194,9 @@ class Graph:
         self.__dict__.update(facts)
 
     def _checked(self) -> Graph:
-        """This graph, if its names and splits fit its nodes and labels."""
+        """This graph, if its names and splits fit its nodes, labels and features."""
         checks.check_names(self.node_names, self.label_names, self.labels, self.num_nodes)
+        checks.check_feature_names(self.feature_names, self.num_features)
         splits = {p: checks.checked_nodes(nodes, self.num_nodes, f"splits[{p!r}]") for p, nodes in self.splits.items()}
         return dataclasses.replace(self, splits=splits)
 

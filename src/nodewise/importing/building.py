@@ -81,7 +81,7 @@ def build(
     if raw.features is not None:
         width = raw.features.width if isinstance(raw.features, FeatureStream) else raw.features.shape[1]
     degrees = {part: work.done["merged"][f"{part}_degree"] for part in ("total", "least")}
-    known = {"name": raw.name, "degrees": degrees, "provenance": provenance or {}}
+    known = {"name": raw.name, "degrees": degrees, "provenance": provenance or {}, "feature_names": raw.feature_names}
     write_manifest(work.store, describe(work.files, width, raw.labels, raw.label_names, **known))
 
 

@@ -104,9 +104,9 @@ def import_store(
     Edges are undirected: the first two columns, or those called source/target, src/dst, from/to or u/v, and a weight in
     a column called weight or w, or in a third column of numbers. Features are rows with a column ``node``, ``id`` or
     ``name``, or rows in the order of integer ids; every node needs one, unless ``add_missing_nodes`` gives zeros to
-    nodes without a row. They are stored as float32 (float16 if the file has that), or as ``feature_dtype`` says:
-    float32, float16 or int8, which takes one byte per value. Labels are (node, label) in any order, or an array; a
-    label that is empty, -1, nan or NA is unknown.
+    nodes without a row. Names of columns are kept as ``feature_names``. Values are stored as float32 (float16 if the
+    file has that), or as ``feature_dtype`` says: float32, float16 or int8, which takes one byte per value. Labels are
+    (node, label) in any order, or an array; a label that is empty, -1, nan or NA is unknown.
 
     >>> from tempfile import mkdtemp
     >>> folder = Path(mkdtemp())
@@ -263,6 +263,7 @@ class _Import:
             values,
             label_names,
             name=self.name,
+            feature_names=None if features is None else features.names,
         )
         provenance = {key: path.name for key, path in self.paths.items()}
         build(raw, self.work, self.memory, self.feature_dtype, provenance, self.progress, names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,22 +15,26 @@ from nodewise._util.errors import InputError, StoreError
 from nodewise._util.types import AnyArray, FloatArray, IntArray
 from nodewise.graph import Graph
 from nodewise.graph.checks import checked_nodes
+from nodewise.graph.features import take_columns
 from nodewise.learn import saved
+from nodewise.learn.matching import NodeSet, check_nodes, column_order
 from nodewise.learn.metrics import micro_f1
-from nodewise.learn.task import Classes, Task, check_features, check_graph, known_labels, nodes_or_all
+from nodewise.learn.task import Classes, Task, check_features, check_graph, known_labels, nodes_or_all, random_nodes
 from nodewise.learn.trainer import choose_device
 
 
 class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base of all classifiers: a method learns from a task (``_fit``), and answers for any nodes (``_proba``).
 
-    After ``fit``: ``classes_``, ``val_f1_`` (None without validation nodes), ``epochs_``, ``networks_``, and
-    ``seconds_`` by stage.
+    After ``fit``: ``classes_``, ``val_f1_`` (None without validation nodes), ``epochs_``, ``networks_``, ``seconds_``
+    by stage, ``n_features_in_`` and, if the graph had ``feature_names``, ``feature_names_in_``. On another graph with
+    names, columns are matched by name.
     """
 
     seed: int
     threads: int | None
     networks_: torch.nn.Module
+    nodes_in_: NodeSet | None
     _classes: Classes
     epochs_: int
     val_f1_: float | None
@@ -53,6 +58,10 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The graph as the method needs it; raises if it has no features."""
         check_features(graph)
         return graph
+
+    def _reordered(self, graph: Graph, order: IntArray) -> Graph:
+        """The graph with its features in the order of those learned from."""
+        return graph.replace(features=take_columns(graph.features, order), feature_names=self._feature_names)
 
     def _fitted(self) -> dict[str, Any]:
         """The fitted values that are not tensors, ready for JSON."""
@@ -102,7 +111,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         graph = self._with_features(graph)
         task = Task.checked(graph, train, val, nodes, inductive, part)
         self.__dict__.pop("networks_", None)  # a fit that fails leaves no model
-        self.n_features_in_ = graph.num_features
+        self._keep_columns(graph.num_features, graph.feature_names)
+        self.nodes_in_ = random_nodes(graph)
         self._classes = Classes.of(graph, task.train, task.val)
         return self._fit(task, **how)
 
@@ -112,13 +122,10 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_graph(graph)
         graph = self._with_features(graph)
         nodes = nodes_or_all(graph, nodes)
-        if graph.num_features != self.n_features_in_:
-            raise InputError(
-                f"{graph.name} has {graph.num_features:,} features; this model was trained on {self.n_features_in_:,}"
-            )
+        order = self._column_order(graph)
         if nodes.size == 0:
             return np.zeros((0, self.classes_.size), np.float32)
-        return self._proba(graph, nodes)
+        return self._proba(graph if order is None else self._reordered(graph, order), nodes)
 
     def predict(self, graph: Graph, nodes: AnyArray | None = None) -> AnyArray:
         """Labels of ``nodes`` (or of all): one per node, or a 0/1 matrix where training labels were one."""
@@ -150,6 +157,23 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def label_names_(self) -> list[str] | None:
         return self._classes.names
 
+    def _keep_columns(self, count: int, names: Sequence[str] | None) -> None:
+        """Keep the number and the names of the features, as scikit-learn's estimators do."""
+        self.n_features_in_ = count
+        self.__dict__.pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = np.array([str(name) for name in names], object)
+
+    @property
+    def _feature_names(self) -> list[str] | None:
+        return self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None
+
+    def _column_order(self, graph: Graph) -> IntArray | None:
+        """Where the columns learned from are in ``graph``, if in another order; raises if the graph does not fit."""
+        if hasattr(self, "nodes_in_"):  # models that earlier versions saved do not know
+            check_nodes(graph, random_nodes(graph), self.nodes_in_)
+        return column_order(graph, self.n_features_in_, self._feature_names)
+
     # ------------------------------------------------------------------ saved form
 
     def save(self, path: str | Path) -> None:
@@ -160,10 +184,13 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "label_names": self._classes.names,
             "multilabel": self._classes.multilabel,
             "n_features_in": self.n_features_in_,
+            "feature_names_in": self._feature_names,
             "epochs": self.epochs_,
             "val_f1": self.val_f1_,
             **self._fitted(),
         }
+        if hasattr(self, "nodes_in_"):
+            fitted["nodes_in"] = self.nodes_in_ and self.nodes_in_._asdict()
         tensors = {f"networks.{name}": value for name, value in self.networks_.state_dict().items()}
         tensors |= self._arrays()
         plain = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
@@ -179,7 +206,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             model = cls(**cls._read_params(params) | changed)
             ids = np.asarray(fitted["classes"], np.int64)
             model._classes = Classes(ids, bool(fitted["multilabel"]), fitted["label_names"])
-            model.n_features_in_ = int(fitted["n_features_in"])
+            model._keep_columns(int(fitted["n_features_in"]), fitted.get("feature_names_in"))
+            if "nodes_in" in fitted:
+                model.nodes_in_ = fitted["nodes_in"] and NodeSet(**fitted["nodes_in"])
             model.epochs_, model.val_f1_ = fitted["epochs"], fitted["val_f1"]
             own = {name: value for name, value in tensors.items() if not name.startswith("networks.")}
             networks = model._restore(fitted, own)

@@ -38,7 +38,7 @@ from nodewise.learn.params import AUTO, NIGCNParams
 from nodewise.learn.rows import DiffusedRows, MakeRows
 from nodewise.learn.search import CURVES, DEEPEST, FEATURE_NORMS, SCOUTS, Found, Sample, search, worthwhile_hops
 from nodewise.learn.search import EPSILON as SEARCH_EPSILON
-from nodewise.learn.task import Task, check_whole, featured, has_random_features, known_labels, nodes_or_all
+from nodewise.learn.task import Task, check_whole, featured, known_labels, nodes_or_all, random_nodes
 from nodewise.learn.trainer import LabelledRows, choose_device
 
 ASIDE, LEAST_ASIDE, MOST_ASIDE = 0.2, 20, 1000  # validation nodes that choose nothing and calibrate sets
@@ -115,7 +115,7 @@ class NIGCN(NIGCNParams, NodeClassifier):
             self.found_ = self._search(task, judges, progress)
         tested = task.asked if refit_asked else task.asked[:0]
         # A ridge on random vectors knows too little to teach.
-        can_teach = self.teach and not self.multilabel_ and not has_random_features(task.graph)
+        can_teach = self.teach and not self.multilabel_ and random_nodes(task.graph) is None
         pool = task.unlabelled(self.effort_.unlabelled if can_teach else 0, self.seed, tested)
         with self._stage("rows", progress):
             rows = self._rows(task, pool, [judges, aside, task.asked], make_rows)
@@ -333,7 +333,15 @@ class NIGCN(NIGCNParams, NodeClassifier):
     def represent(self, graph: Graph, nodes: AnyArray | None = None) -> FloatArray:
         """The rows that the networks see, for ``nodes`` or for all."""
         graph = self._with_features(graph)
-        return self.row_maker.rows(graph, nodes_or_all(graph, nodes))
+        return self.maker_on(graph).rows(graph, nodes_or_all(graph, nodes))
+
+    def maker_on(self, graph: Graph) -> DiffusedRows:
+        """:attr:`row_maker` for this graph, whose columns may be in another order; raises if the graph does not fit."""
+        fitted = hasattr(self, "networks_")
+        return replace(self.row_maker, order=self._column_order(graph)) if fitted else self.row_maker
+
+    def _reordered(self, graph: Graph, order: IntArray) -> Graph:
+        return graph  # its rows are put in order, not its features
 
     def _with_features(self, graph: Graph) -> Graph:
         return super()._with_features(featured(graph))
@@ -349,7 +357,7 @@ class NIGCN(NIGCNParams, NodeClassifier):
         return self._classes.decoded(proba, self.threshold_)
 
     def _proba(self, graph: Graph, nodes: IntArray) -> FloatArray:
-        return np.concatenate([self.proba_of_rows(rows) for rows in self.row_maker.rows_in_steps(graph, nodes)])
+        return np.concatenate([self.proba_of_rows(rows) for rows in self.maker_on(graph).rows_in_steps(graph, nodes)])
 
     def predict_set(
         self, graph: Graph, nodes: AnyArray | None = None, coverage: float = 0.9, calibrate: AnyArray | None = None

@@ -131,7 +131,9 @@ class DiffusedRows(RowMaker):
 
     ``params``: of :func:`nodewise.diffuse`. ``own``: each node's own features stand beside the diffused ones.
     ``depth``: hops that a node of mean degree goes, where it was found and not given as ``tau``; the ``tau`` for it
-    depends on the degrees, which differ between a graph and the part of it that inductive training sees.
+    depends on the degrees, which differ between a graph and the part of it that inductive training sees. ``order``:
+    the column of the graph that each column of a finished row is, where they differ; features are left as they are,
+    since they may be a file of any size.
     """
 
     params: DiffusionParams
@@ -139,6 +141,7 @@ class DiffusedRows(RowMaker):
     row_norm: str
     depth: int | None = None
     own: bool = False
+    order: IntArray | None = None
 
     @property
     def memory(self) -> int | str | None:  # type: ignore[override]
@@ -172,11 +175,14 @@ class DiffusedRows(RowMaker):
         return graph.num_features * (2 if self.own else 1)
 
     def finish(self, graph: Graph, nodes: IntArray, rows: FloatArray, out: FloatArray | None = None) -> FloatArray:
-        out = super().finish(graph, nodes, rows, out)
+        out = super().finish(graph, nodes, self._ordered(rows), out)
         if self.own:
-            own = dense_rows(graph.features, nodes, self.feature_norm)
+            own = self._ordered(dense_rows(graph.features, nodes, self.feature_norm))
             normalize_into(out[:, graph.num_features :], own, self.row_norm)
         return out
+
+    def _ordered(self, rows: FloatArray) -> FloatArray:
+        return rows if self.order is None else rows[:, self.order]
 
     def represent(self, graph: Graph, nodes: IntArray) -> FloatArray:
         return diffuse(graph, nodes, **vars(self.on(graph))).apply(graph.features, self.feature_norm)

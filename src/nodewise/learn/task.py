@@ -14,6 +14,7 @@ from nodewise._util.errors import InputError, warn
 from nodewise._util.types import AnyArray, FloatArray, IntArray
 from nodewise.graph import Graph
 from nodewise.graph.checks import UNKNOWN, checked_nodes
+from nodewise.learn.matching import NodeSet
 
 NO_NODES = np.zeros(0, np.int64)
 RANDOM_COLUMNS = 1024  # of the vectors of nodes that have no features
@@ -163,27 +164,32 @@ def featured(graph: Graph) -> Graph:
     if graph.features is not None:
         return graph
     if "featured" not in graph.__dict__:
-        graph._cache(featured=graph.replace(features=random_vectors(graph)))
-        graph.__dict__["featured"]._cache(random_features=True)
+        keys = name_keys(graph)
+        graph._cache(featured=graph.replace(features=random_vectors(graph, keys)))
+        graph.__dict__["featured"]._cache(random_nodes=NodeSet.of(graph, keys))
     found: Graph = graph.__dict__["featured"]
     return found
 
 
-def has_random_features(graph: Graph) -> bool:
-    """Whether :func:`featured` gave the graph its features."""
-    return "random_features" in graph.__dict__
+def random_nodes(graph: Graph) -> NodeSet | None:
+    """The nodes to which :func:`featured` gave their features; None where the graph has its own."""
+    return graph.__dict__.get("random_nodes")
 
 
-def random_vectors(graph: Graph) -> sp.csr_matrix:
+def name_keys(graph: Graph) -> AnyArray | None:
+    """A hash of each node's name."""
+    if graph.node_names is None:
+        return None
+    return np.fromiter((zlib.crc32(str(name).encode()) for name in graph.node_names), np.uint64, graph.num_nodes)
+
+
+def random_vectors(graph: Graph, keys: AnyArray | None) -> sp.csr_matrix:
     """One number per node; its column, one of :data:`RANDOM_COLUMNS`, and its sign are a hash of the node's name or id.
 
     The number's size is the root of the node's degree (unless a norm makes all equal): otherwise a node that many
-    others reach would be lost among the nodes that share its column.
+    others reach would be lost among the nodes that share its column. ``keys``: what :func:`name_keys` gives.
     """
-    if graph.node_names is None:
-        keys = np.arange(graph.num_nodes, dtype=np.uint64)
-    else:
-        keys = np.fromiter((zlib.crc32(str(name).encode()) for name in graph.node_names), np.uint64, graph.num_nodes)
+    keys = np.arange(graph.num_nodes, dtype=np.uint64) if keys is None else keys
     keys = keys * np.uint64(0x9E3779B97F4A7C15)  # splitmix64: neighbouring ids land anywhere
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         keys = (keys ^ (keys >> np.uint64(shift))) * np.uint64(factor)

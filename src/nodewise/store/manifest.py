@@ -75,6 +75,7 @@ class Manifest:
     present_labels: tuple[int, ...] | None = None  # those that occur, in order; None where not known
     provenance: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     written_by: str = __version__
+    feature_names: tuple[str, ...] | None = None
 
     @property
     def bytes(self) -> int:
@@ -152,19 +153,27 @@ def _from_json(content: Mapping[str, Any]) -> Manifest:
     counts = _get(content, "counts", dict)
     flags = _get(content, "flags", dict)
     files = _get(content, "files", dict)
-    label_names = content.get("label_names")
-    _check(label_names is None or _all_are(label_names, str), "label_names is not a list of strings")
+    label_names, feature_names = _names(content, "label_names"), _names(content, "feature_names")
+    fits = feature_names is None or len(set(feature_names)) == len(feature_names) == counts.get("features")
+    _check(fits, "feature_names are not one for each feature, all different")
     return Manifest(
         counts={key: _whole(counts.get(key), key) for key in ("nodes", "entries", "edges", "features", "classes")},
         flags={key: _get(flags, key, bool) for key in ("weighted", "multilabel", "sparse_features")},
         files={file: _stored_file(file, entry) for file, entry in files.items()},
         name=_get(content, "name", str),
-        label_names=None if label_names is None else tuple(label_names),
+        label_names=label_names,
         degrees=_degrees(content),
         present_labels=_present_labels(content),
         provenance=_get(content, "provenance", dict),
         written_by=_get(content, "written_by", str),
+        feature_names=feature_names,
     )
+
+
+def _names(content: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
+    names = content.get(key)
+    _check(names is None or _all_are(names, str), f"{key} is not a list of strings")
+    return None if names is None else tuple(names)
 
 
 def _degrees(content: Mapping[str, Any]) -> dict[str, float] | None:

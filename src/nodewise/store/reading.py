@@ -96,6 +96,7 @@ def _graph(folder: Path, described: Manifest, arrays: Arrays) -> Graph:
         label_names=None if described.label_names is None else list(described.label_names),
         splits={match[1]: np.asarray(arrays[file]) for file, match in splits.items() if match},
         name=described.name,
+        feature_names=None if described.feature_names is None else list(described.feature_names),
     )
     if described.degrees is not None:  # saves a pass over the adjacency
         graph._cache(total_degree=described.degrees["total"], least_degree=described.degrees["least"])
