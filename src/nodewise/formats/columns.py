@@ -80,6 +80,27 @@ def decoded(column: Column) -> Column:
         raise column.wrong(row, "expected text in UTF-8. Save the file in that encoding") from error
 
 
+def ids(column: Column, as_text: bool) -> Column:
+    """Ids as read from a file: as text if asked for; else as int64, unless one is a word or has leading zeros."""
+    column = decoded(column)
+    if as_text or not _is_text(column) or has_padding(column):
+        return column
+    values = column.values
+    with contextlib.suppress(pa.ArrowInvalid):
+        if not pc.min(pc.binary_length(values)).as_py():  # an empty field
+            values = pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.large_string()), values)
+        return dataclasses.replace(column, values=values.cast(pa.int64()))
+    return column
+
+
+def has_padding(column: Column) -> bool:
+    """Whether a value is a whole number with leading zeros, such as 007, which as a number would lose them."""
+    if not _is_text(column):
+        return False
+    zeros = column.values.filter(pc.starts_with(column.values, "0"))
+    return _first(pc.match_substring_regex(zeros, r"^0[0-9]+$")) is not None
+
+
 def looks_whole(column: Column) -> bool:
     """Whether all values are numbers, so that a fraction among them is a mistake and not a name."""
     return not _is_text(column) or _first(pc.invert(pc.match_substring_regex(column.values, NUMBER))) is None

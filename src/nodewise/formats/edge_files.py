@@ -118,10 +118,9 @@ def _in_table(table: Table) -> EdgeFile:
     weighted = third is not None and _holds_weights(table, third)
 
     def parts(ids_are_text: bool) -> Iterator[EdgePart]:
-        kind = pa.large_string() if ids_are_text else None
-        kinds = {ends[0]: kind, ends[1]: kind} | ({} if third is None else {third: pa.float64()})
+        kinds = dict.fromkeys(ends, pa.large_string()) | ({} if third is None else {third: pa.float64()})
         for read in table.parts(kinds):
-            source, target = columns.decoded(read[0]), columns.decoded(read[1])
+            source, target = (columns.ids(column, ids_are_text) for column in read[:2])
             if isinstance(table, TextTable):
                 refuse_header_that_is_data(table, [source, target])
             if third is not None and not weighted:
