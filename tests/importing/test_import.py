@@ -298,6 +298,17 @@ def test_features_in_the_order_of_ids_keep_sparse_ids_numbers():
     assert import_graph("edges.csv", "x.npy").node_names is None
 
 
+def test_features_in_the_order_of_ids_keep_ids_with_leading_zeros_numbers():
+    write("edges.csv", "000,001\n001,002\n")
+    np.save("x.npy", np.eye(3))
+    assert pairs(import_graph("edges.csv", "x.npy")) == both_ways((0, 1), (1, 2))
+
+
+def test_ids_beyond_the_largest_number_of_a_node_are_names():
+    write("edges.csv", "1000000000000000007,5\n")
+    assert list(import_graph("edges.csv").node_names) == ["1000000000000000007", "5"]
+
+
 def test_nodes_with_only_a_loop_occur():
     write("edges.csv", "".join(f"{i},{i}\n" for i in range(40)))
     assert import_graph("edges.csv").num_nodes == 40

@@ -46,11 +46,15 @@ class Numbering:
         """
         if self.names is not None:
             return self.names.number(*(columns.as_text(column) for column in ids))
-        padded = next((column for column in ids if self.doubtful and columns.has_padding(column)), None)
-        if padded is not None:
-            raise TakenAsNamesError(
-                f"{padded.path}: ids have leading zeros and are taken as names; if 007 is 7, pass --ids integers"
-            )
+        for column in ids if self.doubtful else ():
+            if columns.has_padding(column):
+                raise TakenAsNamesError(
+                    f"{column.path}: ids have leading zeros and are taken as names; if 007 is 7, pass --ids integers"
+                )
+            if columns.is_beyond(column, MAX_NODES - 1):
+                raise TakenAsNamesError(
+                    f"{column.path}: ids go beyond {MAX_NODES - 1:,}, the last number of a node, and are taken as names"
+                )
         return np.stack([columns.as_whole(column, 0, WHOLE_IDS, high=MAX_NODES - 1) for column in ids])
 
     def check_gaps(self, path: Path, in_use: int, count: int) -> None:

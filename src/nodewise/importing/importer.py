@@ -251,6 +251,8 @@ class _Import:
         """Number nodes in the order of features, labels and edges, and write the store."""
         names = numbering.names
         edges, features, labels = self._edges(), self._features(), self._labels(names is not None)
+        if (features and features.nodes is None) or (labels and labels.nodes is None):
+            numbering = Numbering(names)  # rows are in the order of ids, so ids are numbers
         stream, known = (None, None) if features is None else self._feature_stream(features, edges, numbering)
         if known is None and labels is not None and labels.array is not None:
             _check_rows_have_names(labels.path, edges, names)
