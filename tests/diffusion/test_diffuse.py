@@ -49,6 +49,20 @@ def test_exact_in_blocks_of_columns_is_the_same(monkeypatch, crowd):
     assert np.array_equal(whole, blocks)
 
 
+@pytest.mark.parametrize("weight", [1e18, 1e-16, 1e-44])
+@pytest.mark.parametrize("value", [1e16, 1e-20])
+def test_exact_is_right_at_the_ends_of_what_a_graph_takes(weight, value):
+    """Matrix powers in float64. Loops at the least weight that they may have, hubs of more edges than one run."""
+    ends = np.concatenate((np.stack([np.zeros(600, int), np.arange(1, 601)]), np.tile(np.arange(601), (2, 1))), axis=1)
+    weights = np.where(ends[0] == ends[1], max(weight, 1e-16), weight)
+    features = (value * np.random.default_rng(0).standard_normal((601, 3))).clip(-1e16, 1e16).astype(np.float32)
+    g = Graph.from_edges(ends, features=features, edge_weight=weights)
+    d = diffuse(g, np.arange(20), engine="exact", tau=1.0)
+    expected = oracle(d, 1.15, 0.1) @ features.astype(np.float64)
+    for side in (exact.by_features, exact.by_targets):
+        assert np.allclose(side(d._task(), features), expected, rtol=1e-4, atol=1e-6 * value)
+
+
 def test_each_target_is_cut_at_its_own_length(lollipop):
     d = diffuse(lollipop, np.arange(8), omega=0.9, rho=0.1, tau=2.0, engine="exact")
     assert len(set(d.lengths.tolist())) > 1

@@ -35,6 +35,11 @@ def test_columns_far_from_zero_keep_their_precision():
     assert np.abs(Quantized.of(rows)[:] - rows).max() < 1 / 255
 
 
+def test_the_least_numbers_of_float32_come_back():
+    rows = np.array([[0.0], [1e-44], [1.4e-45]], np.float32)
+    assert np.array_equal(Quantized.of(rows)[:], rows)
+
+
 def test_a_constant_column_is_exact():
     rows = np.full((3, 1), 7.25, np.float32)
     assert np.array_equal(Quantized.of(rows)[:], rows)

@@ -40,7 +40,6 @@ def says(*parts: str) -> str:
         ("2.5,1\n0,1\n", says("edges.csv", "2.5", "row 1", "whole numbers")),
         ("source,target\n0,1\n1e-3,2\n", says("edges.csv", "'source'", "1e-3", "row 2")),
         ("0,1\n1,\n", says("edges.csv", "column '2' holds nothing in row 2")),
-        ("0,1\n1,99999999999\n", says("edges.csv", "99999999999", "row 2", "--ids names")),
         ("0,1\n1,99999999999999999999999\n", says("edges.csv", "99999999999999999999999", "row 2")),
         ("source,target\na,b\n,c\n", says("edges.csv", "'source' holds nothing in row 2", "name of a node")),
         ("0,1\n1,2,3\n", says("edges.csv", "row 2 has 3 columns", "first line has 2")),
@@ -58,6 +57,21 @@ def says(*parts: str) -> str:
 def test_bad_edges_are_named_by_file_and_row(content, message):
     with pytest.raises(InputError, match=message):
         import_graph(write("edges.csv", content))
+
+
+@pytest.mark.parametrize(
+    ("edge", "message"),
+    [("0,1,1e19", "1e+19 in row 2; expected.*at most 1e+18"), ("1,1,1e-44", "1e-44 in row 2.*a loop")],
+)
+def test_weights_that_float32_cannot_compute_with_are_named(edge, message):
+    with pytest.raises(InputError, match=message.replace("+", r"\+")):
+        import_graph(write("edges.csv", f"u,v,weight\n0,1,1e-44\n{edge}\n"))
+
+
+def test_labels_without_a_row_are_refused():
+    write("edges.csv", "0,1\n")
+    with pytest.raises(InputError, match=says("y.csv", "no row with a label", "node, label", "Leave --labels out")):
+        import_graph("edges.csv", labels=write("y.csv", "node,label\n"))
 
 
 def test_a_bad_row_far_down_is_found():
@@ -81,6 +95,14 @@ def test_bytes_that_are_no_text_are_named_by_row(bad):
 def test_text_in_another_encoding_is_refused(encoding):
     with pytest.raises(InputError, match=says("edges.csv")):
         import_graph(write("edges.csv", "source,target\na,b\n".encode(encoding)))
+
+
+@pytest.mark.parametrize("extra", [{"ids": "integers"}, {"labels": "y.npy"}])
+def test_an_id_beyond_the_largest_number_of_a_node_is_named(extra):
+    write("edges.csv", "0,1\n1,99999999999\n")
+    np.save("y.npy", [0, 1])
+    with pytest.raises(InputError, match=says("edges.csv", "99999999999", "row 2", "--ids names")):
+        import_graph("edges.csv", **extra)
 
 
 def test_ids_said_to_be_integers_must_be():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
 import warnings
 from contextlib import nullcontext
 from pathlib import Path
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 from files import parquet, write
 from nodewise import InputError, NodewiseWarning
 from nodewise.importing import import_graph
+from nodewise.importing.ids import SeenNodes
 from nodewise.store import open_store, write_store
 
 pytestmark = pytest.mark.filterwarnings("error::nodewise.NodewiseWarning")
@@ -251,10 +253,92 @@ def test_names_that_mean_nothing_elsewhere_are_ordinary_names():
 
 
 def test_integers_that_leave_most_nodes_without_an_edge_are_warned_about():
-    write("edges.csv", "0,5000000\n")
-    with pytest.warns(NodewiseWarning, match="--ids names"):
+    write("edges.csv", "10,20\n20,30\n")
+    with pytest.warns(NodewiseWarning, match=r"numbers from 0 to 30, so 28 of 31 nodes have no edge; .* --ids names"):
+        assert import_graph("edges.csv", ids="integers").num_nodes == 31
+    write("labels.csv", "node,label\n0,a\n1,a\n2,b\n3,b\n")
+    with pytest.warns(NodewiseWarning, match="so 24 of 31 nodes"):
+        assert import_graph("edges.csv", labels="labels.csv").num_nodes == 31
+
+
+def test_gaps_are_told_before_rows_are_written_for_them(monkeypatch):
+    monkeypatch.setattr("nodewise.importing.building.merge_runs", _interrupt)
+    write("edges.csv", "0,100000000\n")
+    with pytest.warns(NodewiseWarning, match="99,999,999 of 100,000,001"), pytest.raises(KeyboardInterrupt):
+        import_graph("edges.csv", ids="integers")
+
+
+def _interrupt(*_):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(("largest", "names"), [(29, None), (30, ["10", "20", "30"])])
+def test_ids_of_which_fewer_than_one_in_ten_occurs_are_names(largest, names, caplog):
+    write("edges.csv", f"10,20\n20,{largest}\n")
+    with caplog.at_level("INFO", "nodewise"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", NodewiseWarning)
         graph = import_graph("edges.csv")
-    assert graph.num_nodes == 5000001
+    assert (graph.node_names and list(graph.node_names)) == names
+    said = "only 3 of the ids from 0 to 30 occur, so they are taken as names; .* pass --ids integers"
+    assert bool(re.search(said, caplog.text)) == (names is not None)
+
+
+def test_sparse_ids_in_a_column_of_features_are_names():
+    write("edges.csv", "100,200\n")
+    write("x.csv", "node,f\n200,2\n100,1\n")
+    graph = import_graph("edges.csv", "x.csv")
+    assert list(graph.node_names) == ["200", "100"]
+    with pytest.raises(InputError, match="node 0 has no row"):
+        import_graph("edges.csv", "x.csv", ids="integers")
+
+
+def test_features_in_the_order_of_ids_keep_sparse_ids_numbers():
+    write("edges.csv", "0,39\n")
+    np.save("x.npy", np.eye(40))
+    assert import_graph("edges.csv", "x.npy").node_names is None
+
+
+def test_features_in_the_order_of_ids_keep_ids_with_leading_zeros_numbers():
+    write("edges.csv", "000,001\n001,002\n")
+    np.save("x.npy", np.eye(3))
+    assert pairs(import_graph("edges.csv", "x.npy")) == both_ways((0, 1), (1, 2))
+
+
+def test_ids_beyond_the_largest_number_of_a_node_are_names():
+    write("edges.csv", "1000000000000000007,5\n")
+    assert list(import_graph("edges.csv").node_names) == ["1000000000000000007", "5"]
+
+
+def test_nodes_with_only_a_loop_occur():
+    write("edges.csv", "".join(f"{i},{i}\n" for i in range(40)))
+    assert import_graph("edges.csv").num_nodes == 40
+    assert import_graph("edges.csv").node_names is None
+
+
+@pytest.mark.parametrize("edges", ["000,001\n001,002\n", "0,1\n1,02\n"])
+def test_ids_with_leading_zeros_are_names(edges, caplog):
+    write("edges.csv", edges)
+    expected = list(dict.fromkeys(edges.replace("\n", ",").strip(",").split(",")))
+    with caplog.at_level("INFO", "nodewise"):
+        assert list(import_graph("edges.csv").node_names) == expected
+    assert "ids have leading zeros and are taken as names; if 007 is 7, pass --ids integers" in caplog.text
+    assert import_graph("edges.csv", ids="integers").node_names is None
+    parquet("edges.parquet", u=["0", "01"], v=["1", "2"])
+    assert list(import_graph("edges.parquet").node_names) == ["0", "1", "01", "2"]
+    assert import_graph("edges.parquet", ids="integers").num_nodes == 3
+
+
+@settings(deadline=None)
+@given(parts=st.lists(st.lists(st.integers(0, 10**6), max_size=50), max_size=5))
+def test_seen_nodes_are_a_set(parts):
+    seen, oracle = SeenNodes(), set()
+    for part in parts:
+        seen.add(np.array(part, np.int64))
+        oracle.update(part)
+    assert seen.count == len(oracle)
+    probes = np.array([0, 5, 10**7, *(node + 1 for node in oracle), *oracle], np.int64)
+    assert seen.has(probes).tolist() == [int(node) in oracle for node in probes]
+    assert seen.first_missing() == next(i for i in range(10**6 + 2) if i not in oracle)
 
 
 # ---------------------------------------------------------------------- features
@@ -429,7 +513,9 @@ def test_no_edges_are_enough_where_nodes_are_known():
 def test_whole_number_edges_come_back_from_text(edges, header, suffix):
     comma = "," if ".csv" in suffix else "\t"
     lines = [f"from{comma}to"] * header + [f"{u}{comma}{v}" for u, v in edges]
-    graph = import_graph(write(f"edges{suffix}", "\n".join(lines) + "\n"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NodewiseWarning)  # gaps
+        graph = import_graph(write(f"edges{suffix}", "\n".join(lines) + "\n"), ids="integers")
     assert graph.num_nodes == max(max(edge) for edge in edges) + 1
     assert pairs(graph) == both_ways(*edges)
 

@@ -65,6 +65,12 @@ def test_every_graph_comes_back_as_it_was_written(tmp_path, graph):
         assert everything(open_store(tmp_path / "s", verify)) == everything(graph)
 
 
+@pytest.mark.parametrize("label", [2**62 - 1, 2**63 - 1])
+def test_the_largest_labels_come_back(tmp_path, label):
+    write_store(Graph.from_edges([[0], [1]], labels=[0, label]), tmp_path / "store")
+    assert open_store(tmp_path / "store").labels.tolist() == [0, label]
+
+
 def test_a_store_can_be_overwritten_by_the_graph_it_holds(full):
     before = everything(open_store(full))
     write_store(open_store(full), full, overwrite=True)

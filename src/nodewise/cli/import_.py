@@ -21,7 +21,9 @@ def import_(
     output: Annotated[Path, typer.Option("-o", "--output", help="The store to write.")],
     features: Annotated[Path | None, typer.Option(help="One row per node: npy, npz, CSV, TSV or Parquet.")] = None,
     labels: Annotated[Path | None, typer.Option(help="Columns node and label; other nodes are unlabelled.")] = None,
-    ids: Annotated[str, typer.Option(help="What nodes are called: integers (0 to n-1), names, or auto.")] = "auto",
+    ids: Annotated[
+        str, typer.Option(help="What ids are: integers (0 to n-1), names, or auto, which says what it chose.")
+    ] = "auto",
     header: Annotated[
         bool | None,
         typer.Option(

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from nodewise._util.errors import InputError, warn
 from nodewise._util.types import AnyArray, IntArray
+from nodewise.graph.checks import LARGEST, unfit
 
 WHOLE = r"^\s*[+-]?[0-9]+(\.0*)?\s*$"
 NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
@@ -80,6 +81,35 @@ def decoded(column: Column) -> Column:
         raise column.wrong(row, "expected text in UTF-8. Save the file in that encoding") from error
 
 
+def ids(column: Column, as_text: bool) -> Column:
+    """Ids as read from a file: as text if asked for; else as int64, unless one is a word or has leading zeros."""
+    column = decoded(column)
+    if as_text or not _is_text(column) or has_padding(column):
+        return column
+    values = column.values
+    with contextlib.suppress(pa.ArrowInvalid):
+        if not pc.min(pc.binary_length(values)).as_py():  # an empty field
+            values = pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.large_string()), values)
+        return dataclasses.replace(column, values=values.cast(pa.int64()))
+    return column
+
+
+def is_beyond(column: Column, high: int) -> bool:
+    """Whether all values are whole numbers from 0 on, and some are above ``high``."""
+    if not pa.types.is_integer(column.values.type):
+        return False
+    least, most = (pc.min_max(column.values)[end].as_py() for end in ("min", "max"))
+    return least is not None and least >= 0 and most > high
+
+
+def has_padding(column: Column) -> bool:
+    """Whether a value is a whole number with leading zeros, such as 007, which as a number would lose them."""
+    if not _is_text(column):
+        return False
+    zeros = column.values.filter(pc.starts_with(column.values, "0"))
+    return _first(pc.match_substring_regex(zeros, r"^0[0-9]+$")) is not None
+
+
 def looks_whole(column: Column) -> bool:
     """Whether all values are numbers, so that a fraction among them is a mistake and not a name."""
     return not _is_text(column) or _first(pc.invert(pc.match_substring_regex(column.values, NUMBER))) is None
@@ -132,9 +162,9 @@ def as_text(column: Column) -> Any:
     return text
 
 
-def as_numbers(column: Column, kind: Any) -> AnyArray:
-    """Values as an array of the Arrow type ``kind``; the first that is missing, text, or not finite is an error."""
-    expected = "expected a finite number"
+def as_numbers(column: Column, kind: Any, most: float = LARGEST) -> AnyArray:
+    """Values as an array of the Arrow type ``kind``; the first that is missing, text, or above ``most`` is an error."""
+    expected = f"expected a finite number of at most {most:g}"
 
     def convert(values: Any) -> Any:
         if pa.types.is_large_string(values.type):
@@ -152,9 +182,9 @@ def as_numbers(column: Column, kind: Any) -> AnyArray:
         ) from error
     except pa.ArrowInvalid as error:
         raise column.wrong(_first_failure(column.values, convert), expected) from error
-    infinite = np.flatnonzero(~np.isfinite(array))
-    if infinite.size:
-        raise column.wrong(int(infinite[0]), expected)
+    wrong = np.flatnonzero(unfit(array, most))
+    if wrong.size:
+        raise column.wrong(int(wrong[0]), f"{expected}. Scale the column, or fill the missing values")
     return array
 
 

@@ -20,6 +20,7 @@ from nodewise.formats.graph_npz import WEIGHT_KEYS
 from nodewise.formats.npy import NpyFile
 from nodewise.formats.npz import NpzFile
 from nodewise.formats.tables import Table, is_array_file, open_table
+from nodewise.graph.checks import EXPECTED_WEIGHT, HEAVIEST, LEAST_LOOP, wrong_weights
 
 WEIGHT_NAMES = ("weight", "w")
 UNNAMED = 0, 1  # the columns of the ends if no column has a name that says so
@@ -95,7 +96,8 @@ def _array_parts(
             source, target = (columns.of_array(path, f"{name}[{i}]", side, "edge", first) for i, side in both)
             checked = None
             if weights is not None:
-                checked = _checked_weights(columns.of_array(path, "weight", weights[mine], "edge", first))
+                weight = columns.of_array(path, "weight", weights[mine], "edge", first)
+                checked = _checked_weights(weight, source, target)
             yield EdgePart(source, target, checked)
 
     return parts
@@ -118,15 +120,15 @@ def _in_table(table: Table) -> EdgeFile:
     weighted = third is not None and _holds_weights(table, third)
 
     def parts(ids_are_text: bool) -> Iterator[EdgePart]:
-        kind = pa.large_string() if ids_are_text else None
-        kinds = {ends[0]: kind, ends[1]: kind} | ({} if third is None else {third: pa.float64()})
+        kinds = dict.fromkeys(ends, pa.large_string()) | ({} if third is None else {third: pa.float64()})
         for read in table.parts(kinds):
-            source, target = columns.decoded(read[0]), columns.decoded(read[1])
+            source, target = (columns.ids(column, ids_are_text) for column in read[:2])
             if isinstance(table, TextTable):
                 refuse_header_that_is_data(table, [source, target])
             if third is not None and not weighted:
                 _refuse_numbers(read[2])
-            yield EdgePart(source, target, _checked_weights(columns.decoded(read[2])) if weighted else None)
+            weights = _checked_weights(columns.decoded(read[2]), source, target) if weighted else None
+            yield EdgePart(source, target, weights)
 
     if isinstance(table, TextTable):
         return EdgeFile(table.path, parts, weighted, share=table.share)
@@ -178,11 +180,14 @@ def _refuse_numbers(column: Column) -> None:
         )
 
 
-def _checked_weights(column: Column) -> AnyArray:
-    weights = columns.as_numbers(column, pa.float64())
+def _checked_weights(column: Column, source: Column, target: Column) -> AnyArray:
+    weights = columns.as_numbers(column, pa.float64(), HEAVIEST)
     with np.errstate(over="ignore", under="ignore"):
         stored = weights.astype(np.float32)
-    wrong = np.flatnonzero(~(np.isfinite(stored) & (stored > 0)))
+    loops = np.zeros(stored.size, bool)
+    for i in np.flatnonzero(stored < LEAST_LOOP):  # hardly any
+        loops[i] = source.values[int(i)] == target.values[int(i)]
+    wrong = np.flatnonzero(wrong_weights(stored, loops))
     if wrong.size:
-        raise column.wrong(int(wrong[0]), "expected a weight above 0 that float32 can hold")
+        raise column.wrong(int(wrong[0]), EXPECTED_WEIGHT)
     return weights

@@ -85,8 +85,8 @@ def _in_table(table: Table) -> FeatureFile:
         _warn_of_ids(table)
 
     def nodes(ids_are_text: bool) -> Iterator[Column]:
-        for read in table.parts({node or 0: pa.large_string() if ids_are_text else None}):
-            yield columns.decoded(read[0])
+        for read in table.parts({node or 0: pa.large_string()}):
+            yield columns.ids(read[0], ids_are_text)
 
     def rows(count: int) -> Iterator[AnyArray]:
         for read in table.parts(dict.fromkeys(features, pa.float32())):

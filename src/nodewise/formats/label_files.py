@@ -78,11 +78,17 @@ def _from_table(table: Table, ids_are_text: bool, memory: int) -> LabelFile:
         raise InputError(
             f"{table.path}: {len(lower)} columns ({', '.join(table.names)[:80]}); expected two, the node and its label"
         )
-    kinds = {node: pa.large_string() if ids_are_text else None, label: None}
+    kinds = {node: pa.large_string(), label: None}
     try:
         nodes, labels = _whole_columns(table, kinds, memory)
     except _MixedTypesError:  # numbers at first, then words: read them all as words
         nodes, labels = _whole_columns(table, dict.fromkeys(kinds, pa.large_string()), memory)
+    if not len(nodes):
+        raise InputError(
+            f"{table.path}: has no row with a label, only the first line ({', '.join(table.names)[:80]}); expected a "
+            f"node and its label. Leave --labels out for a graph without labels, or pass --no-header if that is a row"
+        )
+    nodes = columns.ids(nodes, ids_are_text)
     if isinstance(table, TextTable):
         refuse_header_that_is_data(table, [nodes, labels])
     return LabelFile(table.path, nodes=nodes, labels=labels)

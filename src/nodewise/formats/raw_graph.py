@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from nodewise._util.errors import InputError
 from nodewise._util.types import AnyArray, IntArray
 from nodewise.formats.npy import NpyFile
-from nodewise.graph.checks import checked_labels, checked_nodes
+from nodewise.graph.checks import checked_labels, checked_nodes, expected_feature, unfit
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,7 +100,7 @@ def check_count(label: str | Path, found: int, expected: int, what: str) -> None
 def feature_stream(
     label: str | Path, parts: Callable[[int], Iterator[AnyArray]], shape: Sequence[int], dtype: Any
 ) -> FeatureStream:
-    """A stream of one row per node, as float16 or float32; checks that values are finite and no row is missing."""
+    """A stream of one row per node, as float16 or float32; checks that values are fit and no row is missing."""
     kept = np.dtype(np.float16 if dtype == np.float16 else np.float32)
 
     def checked(rows: int) -> Iterator[AnyArray]:
@@ -108,12 +108,12 @@ def feature_stream(
         for part in parts(rows):
             with np.errstate(over="ignore"):
                 values = np.ascontiguousarray(part, kept)
-            finite = np.isfinite(values)
-            if not finite.all():
-                row, column = np.argwhere(~finite)[0]
+            wrong = unfit(values)
+            if wrong.any():
+                row, column = np.argwhere(wrong)[0]
                 raise InputError(
-                    f"{label}: node {first + row:,} has {values[row, column]} in column {column:,}; expected finite "
-                    f"numbers. Fill or drop the missing values first"
+                    f"{label}: node {first + row:,} has {values[row, column]} in column {column:,}; "
+                    f"{expected_feature(values[row, column])}"
                 )
             first += values.shape[0]
             yield values

@@ -11,12 +11,18 @@ import numpy as np
 import scipy.sparse as sp
 
 from nodewise._util.errors import InputError
-from nodewise._util.types import AnyArray, DoubleArray, Features, IntArray
+from nodewise._util.types import AnyArray, BoolArray, DoubleArray, Features, IntArray
 from nodewise.graph.features import Quantized
 
 LABELS_AT_ONCE = 1 << 22
 SEEDS = 2**63  # from 0 on
+LARGEST, HEAVIEST = 1e16, 1e18  # feature and edge weight: their products, and sums of squares, fit into float32
+LEAST_LOOP = 1e-16  # the weight of a loop, and so a node's degree, whose inverse multiplies
 UNKNOWN = -1  # the label of a node whose label is not known
+EXPECTED_WEIGHT = (
+    f"expected a float32 above 0 and up to {HEAVIEST:g}, and at least {LEAST_LOOP:g} if the edge is a loop. Multiply "
+    f"all weights by a constant"
+)
 
 
 def checked_nodes(nodes: Any, num_nodes: int, what: str) -> IntArray:
@@ -83,7 +89,7 @@ def checked_features(features: Any, num_nodes: int) -> Features | None:
     if features.shape[0] != num_nodes:
         raise InputError(f"features: {features.shape[0]:,} rows for {num_nodes:,} nodes; expected one row per node")
     if not isinstance(features, Quantized):
-        _check_finite(features)
+        _check_values(features)
     return features
 
 
@@ -171,8 +177,8 @@ def check_ids(edges: AnyArray, num_nodes: int) -> None:
         )
 
 
-def checked_edge_weight(weights: Any, num_edges: int) -> DoubleArray:
-    array = np.asarray(weights)
+def checked_edge_weight(weights: Any, edges: AnyArray) -> DoubleArray:
+    array, num_edges = np.asarray(weights), edges.shape[1]
     if array.shape != (num_edges,):
         raise InputError(
             f"edge_weight: an array of shape {array.shape}; expected one weight for each of {num_edges:,} edges"
@@ -181,10 +187,16 @@ def checked_edge_weight(weights: Any, num_edges: int) -> DoubleArray:
         raise InputError(f"edge_weight: values of type {array.dtype}; expected numbers")
     with np.errstate(over="ignore", under="ignore"):
         stored = array.astype(np.float32)
-    wrong = np.flatnonzero(~(np.isfinite(stored) & (stored > 0)))
+    wrong = np.flatnonzero(wrong_weights(stored, edges[0] == edges[1]))
     if wrong.size:
-        raise InputError(f"edge_weight: edge {wrong[0]:,} has weight {array[wrong[0]]}; expected a float32 above 0")
+        raise InputError(f"edge_weight: edge {wrong[0]:,} has weight {array[wrong[0]]}; {EXPECTED_WEIGHT}")
     return array.astype(np.float64)
+
+
+def wrong_weights(weights: AnyArray, loops: AnyArray) -> BoolArray:
+    """Which weights cannot be computed with in float32."""
+    wrong: BoolArray = ~((weights > 0) & (weights <= HEAVIEST)) | (loops & (weights < LEAST_LOOP))
+    return wrong
 
 
 def check_names(
@@ -227,20 +239,31 @@ def check_distinct(what: str, names: Sequence[str], named: str) -> None:
             )
 
 
-def _check_finite(features: Features) -> None:
+def unfit(values: AnyArray, most: float = LARGEST) -> BoolArray:
+    """Which numbers cannot be computed with in float32: those that are not finite, or too large."""
+    wrong: BoolArray = ~(np.abs(values) <= min(most, float(np.finfo(values.dtype).max)))
+    return wrong
+
+
+def expected_feature(value: float) -> str:
+    """What is expected in place of ``value``, and what to do."""
+    if np.isnan(value):
+        return "expected finite numbers. Fill or drop the missing values first"
+    return f"expected finite numbers of at most {LARGEST:g}. Scale the column, or fill the missing values first"
+
+
+def _check_values(features: Features) -> None:
     """In slices, so that a file larger than memory can be checked."""
     values = features.data if sp.issparse(features) else features
     step = max(1, (1 << 24) // max(1, values.shape[1] if values.ndim == 2 else 1))
     for first in range(0, values.shape[0], step):
-        finite = np.isfinite(values[first : first + step])
-        if not finite.all():
-            spot = int(np.flatnonzero(~finite)[0])
+        wrong = unfit(values[first : first + step])
+        if wrong.any():
+            spot = int(np.flatnonzero(wrong)[0])
             if values.ndim == 2:
                 row, column = first + spot // values.shape[1], spot % values.shape[1]
             else:
                 row = int(np.searchsorted(features.indptr, first + spot, side="right")) - 1
                 column = int(features.indices[first + spot])
-            raise InputError(
-                f"features: node {row:,} has {float(values[(row, column) if values.ndim == 2 else first + spot])} in "
-                f"column {column:,}; expected finite numbers. Fill or drop the missing values first"
-            )
+            value = float(values[(row, column) if values.ndim == 2 else first + spot])
+            raise InputError(f"features: node {row:,} has {value} in column {column:,}; {expected_feature(value)}")

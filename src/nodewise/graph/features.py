@@ -79,7 +79,8 @@ def column_steps(low: AnyArray, high: AnyArray) -> tuple[FloatArray, FloatArray]
     """
     low, high = np.asarray(low, np.float64), np.asarray(high, np.float64)
     span = high - low
-    scale = np.where(span > 0, span / CODES, 1.0).astype(np.float32)
+    least = float(np.finfo(np.float32).smallest_subnormal)  # less would be a scale of 0
+    scale = np.where(span > 0, np.maximum(span / CODES, least), 1.0).astype(np.float32)
     with_zero = (low <= 0) & (high >= 0) & (span > 0)
     zero = np.clip(np.rint(-128 - low / scale), -128, 127)
     offset = np.where(with_zero, -(zero.astype(np.float32) * scale), np.where(span > 0, low + 128.0 * scale, low))

@@ -86,7 +86,7 @@ class Graph:
         if num_nodes is None:
             num_nodes = checks.implied_num_nodes(edges, features, labels, node_names)
         checks.check_ids(edges, num_nodes)
-        weights = None if edge_weight is None else checks.checked_edge_weight(edge_weight, edges.shape[1])
+        weights = None if edge_weight is None else checks.checked_edge_weight(edge_weight, edges)
         adj = adjacency.from_edges(edges[0], edges[1], num_nodes, threads, weights)
         return cls(
             adj.indptr,

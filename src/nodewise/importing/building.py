@@ -6,7 +6,7 @@ merged into rows; small arrays come last. Each stage starts where, according to 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -58,8 +58,12 @@ def build(
     provenance: Mapping[str, Any] | None,
     progress: Progress,
     names: NameTable | None = None,
+    check_gaps: Callable[[int], None] | None = None,
 ) -> None:
-    """Fill ``work.store`` from ``raw``; ``names`` is the table that numbers its ids, where they are names."""
+    """Fill ``work.store`` from ``raw``; ``names`` is the table that numbers its ids, where they are names.
+
+    ``check_gaps`` gets the number of nodes, once it is known and before rows are written for them.
+    """
     if not work.resumed:
         work.check_disk(_known_bytes(raw, feature_dtype))
     dense, sparse = dense_or_sparse(raw.features, feature_dtype)
@@ -70,6 +74,8 @@ def build(
     num_nodes = _num_nodes(raw, names, rows, largest)
     if names is not None:
         names.release()
+    if check_gaps is not None and "merged" not in work.done:
+        check_gaps(num_nodes)
     _check_room_for_rows(raw, work, num_nodes)
     if dense is not None:
         write_dense(dense, feature_dtype, num_nodes, work, memory, progress)

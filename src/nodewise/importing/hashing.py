@@ -1,4 +1,4 @@
-"""Kernels for node names: 128-bit hashes of strings, and a table from hashes to numbers in order of first appearance.
+"""Kernels for node ids: hashes of names, a table from hashes to numbers in order of appearance, and a set of numbers.
 
 The table holds hashes instead of names. The probability that any two of a billion names share a hash is below 10^-20.
 """
@@ -141,3 +141,15 @@ def _final(x):
     x = (x ^ (x >> np.uint64(33))) * _M1
     x = (x ^ (x >> np.uint64(33))) * _M2
     return x ^ (x >> np.uint64(33))
+
+
+@njit(cache=True, nogil=True)
+def mark(bits, nodes):
+    """Set the bit of each node; returns how many were not set before."""
+    new = 0
+    for node in nodes:
+        byte, bit = node >> 3, np.uint8(1 << (node & 7))
+        if not bits[byte] & bit:
+            bits[byte] |= bit
+            new += 1
+    return new

@@ -13,24 +13,85 @@ from pathlib import Path
 import numpy as np
 
 from nodewise._util.errors import InputError
-from nodewise._util.types import AnyArray, IntArray
+from nodewise._util.types import BoolArray, IntArray
 from nodewise.formats import columns
 from nodewise.formats.columns import Column
 from nodewise.graph.adjacency import MAX_NODES
+from nodewise.importing.hashing import mark
 from nodewise.importing.name_table import NameTable
 
+SPARSE = 10  # ids from 0 on of which fewer than one in so many occurs are taken as names
 WHOLE_IDS = f"node ids are whole numbers from 0 to at most {MAX_NODES - 1:,}. If these are names, pass --ids names"
 Read = Callable[[], Iterator[Column]]  # a column of ids, part by part, from the beginning
 
 
-def nodes_of(names: NameTable | None, *ids: Column) -> IntArray:
-    """The nodes of columns of ids, ``(columns, rows)``: the ids themselves, or with ``names`` their numbers there.
+class TakenAsNamesError(InputError):
+    """Ids that were not said to be numbers, and that are better taken as names."""
 
-    New names are numbered row by row. With ``names``, ids must have been read as text.
+
+@dataclasses.dataclass(frozen=True)
+class Numbering:
+    """How ids become nodes: ids are nodes themselves or, with ``names``, names that are numbered there.
+
+    ``doubtful``: the user did not say that ids are numbers, so that numbers may be found to be names.
     """
-    if names is None:
+
+    names: NameTable | None
+    doubtful: bool = False
+
+    def nodes(self, *ids: Column) -> IntArray:
+        """The nodes of columns of ids, ``(columns, rows)``; new names are numbered row by row.
+
+        With ``names``, ids must have been read as text.
+        """
+        if self.names is not None:
+            return self.names.number(*(columns.as_text(column) for column in ids))
+        for column in ids if self.doubtful else ():
+            if columns.has_padding(column):
+                raise TakenAsNamesError(
+                    f"{column.path}: ids have leading zeros and are taken as names; if 007 is 7, pass --ids integers"
+                )
+            if columns.is_beyond(column, MAX_NODES - 1):
+                raise TakenAsNamesError(
+                    f"{column.path}: ids go beyond {MAX_NODES - 1:,}, the last number of a node, and are taken as names"
+                )
         return np.stack([columns.as_whole(column, 0, WHOLE_IDS, high=MAX_NODES - 1) for column in ids])
-    return names.number(*(columns.as_text(column) for column in ids))
+
+    def check_gaps(self, path: Path, in_use: int, count: int) -> None:
+        """Raise if ids are better taken as names: those ``in_use`` are few of the ``count`` from 0 on."""
+        if self.doubtful and SPARSE * in_use < count:
+            raise TakenAsNamesError(
+                f"{path}: only {in_use:,} of the ids from 0 to {count - 1:,} occur, so they are taken as names; if "
+                f"they are node numbers, pass --ids integers"
+            )
+
+
+class SeenNodes:
+    """A set of nodes, one bit for each."""
+
+    def __init__(self) -> None:
+        self.bits = np.zeros(1 << 13, np.uint8)
+        self.count = 0
+
+    def add(self, nodes: IntArray) -> None:
+        """Add nodes, some of which may be in the set."""
+        needed = int(nodes.max(initial=0) >> 3) + 1
+        if needed > self.bits.size:
+            grown = np.zeros(max(2 * self.bits.size, needed), np.uint8)  # pages that are not written take no memory
+            grown[: self.bits.size] = self.bits
+            self.bits = grown
+        self.count += mark(self.bits, nodes.ravel())
+
+    def has(self, nodes: IntArray) -> BoolArray:
+        """Whether each node is in the set."""
+        inside = nodes >> 3 < self.bits.size
+        known: BoolArray = inside & (self.bits[np.where(inside, nodes >> 3, 0)] >> (nodes & 7) & 1 != 0)
+        return known
+
+    def first_missing(self) -> int:
+        """The first node that is not in the set; there must be one below the largest."""
+        byte = int(np.flatnonzero(self.bits != 0xFF)[0])
+        return 8 * byte + int(np.argmin(np.unpackbits(self.bits[byte : byte + 1], bitorder="little")))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,50 +113,42 @@ class NodeRange:
             )
 
 
-def number_rows(path: Path, read: Read, names: NameTable | None, add_missing: bool) -> tuple[int, bool]:
+def number_rows(path: Path, read: Read, numbering: Numbering, add_missing: bool) -> tuple[int, bool]:
     """The number of nodes in the node column of features, and whether row i is about node i for all rows.
 
     Each node must occur once; none may be missing, unless ``add_missing``.
     """
-    seen = np.zeros(1 << 13, np.uint8)  # one bit per node
+    seen = SeenNodes()
     rows, largest, in_order = 0, -1, True
     for column in read():
-        nodes = nodes_of(names, column)[0]
+        nodes = numbering.nodes(column)[0]
         largest = max(largest, int(nodes.max(initial=-1)))
-        if largest >> 3 >= seen.size:
-            seen = np.concatenate((seen, np.zeros(max(seen.size, (largest >> 3) + 1 - seen.size), np.uint8)))
         again = _first_repeat(nodes, seen)
         if again is not None:
-            raise _repeated(column, again, int(nodes[again]), read, names)
-        np.bitwise_or.at(seen, nodes >> 3, _bits(nodes))
+            raise _repeated(column, again, int(nodes[again]), read, numbering)
+        seen.add(nodes)
         in_order = in_order and bool(np.array_equal(nodes, np.arange(rows, rows + nodes.size)))
         rows += nodes.size
+    numbering.check_gaps(path, rows, largest + 1)
     if rows <= largest and not add_missing:
-        byte = int(np.flatnonzero(seen != 0xFF)[0])
-        missing = 8 * byte + int(np.flatnonzero(np.unpackbits(seen[byte : byte + 1], bitorder="little") == 0)[0])
         raise InputError(
-            f"{path}: node {missing} has no row, and ids go up to {largest}; expected one row per node. Pass "
-            f"--add-missing-nodes for rows of zeros, or --ids names if the ids have gaps"
+            f"{path}: node {seen.first_missing()} has no row, and ids go up to {largest}; expected one row per node. "
+            f"Pass --add-missing-nodes for rows of zeros, or --ids names if the ids have gaps"
         )
     return largest + 1, in_order
 
 
-def _bits(nodes: IntArray) -> AnyArray:
-    bits: AnyArray = np.left_shift(1, nodes & 7).astype(np.uint8)
-    return bits
-
-
-def _first_repeat(nodes: IntArray, seen: AnyArray) -> int | None:
+def _first_repeat(nodes: IntArray, seen: SeenNodes) -> int | None:
     """The first row whose node was seen before, in these rows or in earlier ones."""
     again = np.ones(nodes.size, bool)
     again[np.unique(nodes, return_index=True)[1]] = False
-    wrong = np.flatnonzero(again | ((seen[nodes >> 3] & _bits(nodes)) != 0))
+    wrong = np.flatnonzero(again | seen.has(nodes))
     return int(wrong[0]) if wrong.size else None
 
 
-def _repeated(column: Column, row: int, node: int, read: Read, names: NameTable | None) -> InputError:
+def _repeated(column: Column, row: int, node: int, read: Read, numbering: Numbering) -> InputError:
     """The error for a second row about one node; the first is searched from the beginning of the file."""
-    matches = ((part.first, np.flatnonzero(nodes_of(names, part)[0] == node)) for part in read())
+    matches = ((part.first, np.flatnonzero(numbering.nodes(part)[0] == node)) for part in read())
     first = next(begin + int(found[0]) for begin, found in matches if found.size)
     return InputError(
         f"{column.path}: rows {first + 1:,} and {column.first + row + 1:,} are both about node "

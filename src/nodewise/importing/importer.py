@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import logging
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -30,11 +31,12 @@ from nodewise.importing.array_files import read_rows, write_rows
 from nodewise.importing.building import build, import_raw
 from nodewise.importing.edge_stage import names_room
 from nodewise.importing.feature_stage import check_dtype
-from nodewise.importing.ids import NodeRange, nodes_of, number_rows
+from nodewise.importing.ids import NodeRange, Numbering, SeenNodes, TakenAsNamesError, number_rows
 from nodewise.importing.name_table import NameTable, TooManyNamesError, estimate_names, table_bytes
 from nodewise.importing.work_folder import Work, job_of, working
 from nodewise.store import Names, open_store
 
+log = logging.getLogger("nodewise")
 Ids = Literal["auto", "integers", "names"]
 ROWS_AT_A_TIME = 1 << 12  # of features, when they are put in order
 
@@ -96,7 +98,8 @@ def import_store(
     ``resume``, an interrupted import continues where it stopped.
 
     ``ids``: "integers" are the nodes 0 to n-1 themselves, "names" are any text or numbers, kept as ``node_names``;
-    "auto" means integers if every id in every file is a number, and names otherwise.
+    "auto" means names if an id in any file is a word or has leading zeros, or if fewer than one in ten of the numbers
+    up to the largest id occurs; and integers otherwise. The log says which, and how many nodes have no edge.
 
     ``header`` says whether text files begin with column names. With None, a first line is a row if one of its first two
     fields is a number, and column names otherwise.
@@ -187,11 +190,14 @@ class _Import:
             self._by_name()
             return
         try:
-            self._build(None)
-        except InputError:
+            self._build(Numbering(None, doubtful=ids == "auto"))
+        except TakenAsNamesError as reason:
+            log.info("%s", reason)
+        except InputError as error:
             # An id that is not a number makes all ids names. As names, 007 is not 7: all is read again.
             if ids == "integers" or self._all_numbers():
                 raise
+            log.info("ids are taken as names (%s)", str(error).partition(";")[0])
         else:
             return
         self.work.begin()
@@ -232,7 +238,7 @@ class _Import:
         room = names_room(edges.weighted, edges.count, self.memory)
         names = NameTable(self.work.folder, room, keep=self.work.done.get("names", 0))
         try:
-            self._build(names)
+            self._build(Numbering(names))
         except TooManyNamesError as error:
             names.release()
             count = estimate_names(columns.as_text(column) for column in self._ids(as_text=True))
@@ -241,24 +247,28 @@ class _Import:
         finally:
             names.file.close()
 
-    def _build(self, names: NameTable | None) -> None:
+    def _build(self, numbering: Numbering) -> None:
         """Number nodes in the order of features, labels and edges, and write the store."""
+        names = numbering.names
         edges, features, labels = self._edges(), self._features(), self._labels(names is not None)
-        stream, known = (None, None) if features is None else self._feature_stream(features, edges, names)
+        if (features and features.nodes is None) or (labels and labels.nodes is None):
+            numbering = Numbering(names)  # rows are in the order of ids, so ids are numbers
+        stream, known = (None, None) if features is None else self._feature_stream(features, edges, numbering)
         if known is None and labels is not None and labels.array is not None:
             _check_rows_have_names(labels.path, edges, names)
             known = NodeRange(labels.array.shape[0], labels.path)
         if known is None and edges.num_nodes is not None and names is None:
             known = NodeRange(edges.num_nodes, edges.path)
         strict = None if self.add_missing else known
+        seen = SeenNodes() if known is None and names is None else None
         values = label_names = None
         if labels is not None:
-            values, label_names = _labels_of_nodes(labels, names, strict)
+            values, label_names = _labels_of_nodes(labels, numbering, strict, seen)
         if strict is not None:
             _check_counts(strict, labels, edges, names)
         raw = RawGraph(
             None if strict is None else strict.count,
-            _edge_stream(edges, names, strict),
+            _edge_stream(edges, numbering, strict, seen),
             stream,
             values,
             label_names,
@@ -266,25 +276,24 @@ class _Import:
             feature_names=None if features is None else features.names,
         )
         provenance = {key: path.name for key, path in self.paths.items()}
-        build(raw, self.work, self.memory, self.feature_dtype, provenance, self.progress, names)
-        if known is None and names is None:
-            _warn_of_gaps(edges, self.work, 0 if labels is None or labels.nodes is None else len(labels.nodes))
+        check_gaps = None if seen is None else functools.partial(_check_gaps, edges.path, seen, numbering)
+        build(raw, self.work, self.memory, self.feature_dtype, provenance, self.progress, names, check_gaps)
 
     def _feature_stream(
-        self, file: FeatureFile, edges: EdgeFile, names: NameTable | None
+        self, file: FeatureFile, edges: EdgeFile, numbering: Numbering
     ) -> tuple[FeatureStream | sp.csr_matrix, NodeRange]:
         """The features in node order, and the nodes that have them."""
         if file.nodes is None:
-            _check_rows_have_names(file.path, edges, names)
+            _check_rows_have_names(file.path, edges, numbering.names)
             stream = FeatureStream(file.rows, file.width, file.dtype) if file.matrix is None else file.matrix
             return stream, NodeRange(file.num_rows(), file.path)
-        read = functools.partial(file.nodes, names is not None)
-        count, in_order = number_rows(file.path, read, names, self.add_missing)
+        read = functools.partial(file.nodes, numbering.names is not None)
+        count, in_order = number_rows(file.path, read, numbering, self.add_missing)
         rows = file.rows
         if not in_order:  # put them in order through a file of our own
             ordered = self.work.folder / "rows"
             if not self.work.done.get("ordered"):
-                nodes = (nodes_of(names, column)[0] for column in read())
+                nodes = (numbering.nodes(column)[0] for column in read())
                 write_rows(ordered, count, file.width, nodes, file.rows(ROWS_AT_A_TIME))
                 self.work.note(ordered, ordered=True)
             rows = functools.partial(read_rows, ordered, file.width)
@@ -301,22 +310,26 @@ def _check_rows_have_names(path: Path, edges: EdgeFile, names: NameTable | None)
 
 
 def _labels_of_nodes(
-    file: LabelFile, names: NameTable | None, known: NodeRange | None
+    file: LabelFile, numbering: Numbering, known: NodeRange | None, seen: SeenNodes | None
 ) -> tuple[AnyArray, list[str] | None]:
     if file.nodes is None:
         return labels_of_nodes(file, None)
-    nodes = nodes_of(names, file.nodes)
+    nodes = numbering.nodes(file.nodes)
     if known is not None:
         known.check(nodes, file.nodes)
+    if seen is not None:
+        seen.add(nodes)
     return labels_of_nodes(file, nodes[0])
 
 
-def _edge_stream(file: EdgeFile, names: NameTable | None, known: NodeRange | None) -> EdgeStream:
+def _edge_stream(file: EdgeFile, numbering: Numbering, known: NodeRange | None, seen: SeenNodes | None) -> EdgeStream:
     def parts(count: int) -> Iterator[tuple[AnyArray, AnyArray | None]]:
-        for part in file.parts(names is not None):
-            ends = nodes_of(names, part.source, part.target)
+        for part in file.parts(numbering.names is not None):
+            ends = numbering.nodes(part.source, part.target)
             if known is not None:
                 known.check(ends, part.source, part.target)
+            if seen is not None:
+                seen.add(ends)
             for first in range(0, ends.shape[1], count):
                 mine = slice(first, first + count)
                 yield ends[:, mine], None if part.weights is None else part.weights[mine]
@@ -339,10 +352,14 @@ def _check_counts(known: NodeRange, labels: LabelFile | None, edges: EdgeFile, n
             )
 
 
-def _warn_of_gaps(edges: EdgeFile, work: Work, labels: int) -> None:
-    largest, mentions = int(work.done["largest"]), 2 * sum(work.done["runs"]) + labels
-    if largest > 1_000_000 and largest > 10 * mentions:
-        warn(
-            f"{edges.path}: ids go up to {largest:,} and at most {mentions:,} are in use, which leaves many nodes "
-            f"without an edge; pass --ids names (Python: ids='names') if the ids have gaps"
-        )
+def _check_gaps(path: Path, seen: SeenNodes, numbering: Numbering, num_nodes: int) -> None:
+    """Say how many of the nodes that the largest id implies are not mentioned, before rows are written for them."""
+    missing = num_nodes - seen.count
+    if not seen.count or not missing:
+        return  # none: the edges were read before the import was interrupted
+    numbering.check_gaps(path, seen.count, num_nodes)
+    message = (
+        f"{path}: ids are taken as numbers from 0 to {num_nodes - 1:,}, so {missing:,} of {num_nodes:,} nodes have no "
+        f"edge; if these are names, pass --ids names (Python: ids='names')"
+    )
+    (warn if 2 * missing > num_nodes else log.info)(message)

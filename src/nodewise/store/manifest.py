@@ -157,7 +157,7 @@ def _from_json(content: Mapping[str, Any]) -> Manifest:
     fits = feature_names is None or len(set(feature_names)) == len(feature_names) == counts.get("features")
     _check(fits, "feature_names are not one for each feature, all different")
     return Manifest(
-        counts={key: _whole(counts.get(key), key) for key in ("nodes", "entries", "edges", "features", "classes")},
+        counts={key: _count(counts, key) for key in ("nodes", "entries", "edges", "features", "classes")},
         flags={key: _get(flags, key, bool) for key in ("weighted", "multilabel", "sparse_features")},
         files={file: _stored_file(file, entry) for file, entry in files.items()},
         name=_get(content, "name", str),
@@ -190,7 +190,7 @@ def _present_labels(content: Mapping[str, Any]) -> tuple[int, ...] | None:
     found = content.get("present_labels")
     if found is None:
         return None
-    classes = _whole(_get(content, "counts", dict).get("classes"), "classes")
+    classes = _count(_get(content, "counts", dict), "classes")
     listed = _all_are(found, int) and found == sorted(set(found)) and all(0 <= label < classes for label in found)
     _check(listed, f"present_labels is {found!r:.80}; expected labels below {classes}, in order")
     return tuple(found)
@@ -265,8 +265,12 @@ def _expected_shapes(manifest: Manifest) -> dict[str, tuple[int | None, ...]]:
     }
 
 
-def _whole(value: Any, what: str) -> int:
-    if type(value) is not int or not 0 <= value < 2**62:
+def _count(counts: Mapping[str, Any], key: str) -> int:
+    return _whole(counts.get(key), key, 2**63 if key == "classes" else 2**62)  # labels are any int64
+
+
+def _whole(value: Any, what: str, most: int = 2**62) -> int:
+    if type(value) is not int or not 0 <= value <= most:
         raise ValueError(f"{what} is {value!r:.80}; expected a whole number")
     return value
 
