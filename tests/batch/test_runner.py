@@ -7,9 +7,11 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
@@ -21,7 +23,7 @@ from nodewise import NIGCN, InputError, StoreError, open_store, write_store
 from nodewise.batch import opened, run, runner
 from nodewise.batch.job import Job, job_folder
 from nodewise.batch.pieces import run_chunk
-from nodewise.batch.predictions import predicted
+from nodewise.batch.predictions import LabelChoice, predicted
 from nodewise.graph import synthetic
 from nodewise.learn import fitting
 from nodewise.learn.ensemble import Member
@@ -38,7 +40,8 @@ def rows(table) -> np.ndarray:
 def job_in(folder: Path) -> Job:
     """The job that a folder is for."""
     kept = json.loads((folder / "_job.json").read_text())["state"]
-    return Job(**{**kept, "blocks": kept["blocks"] and tuple(map(tuple, kept["blocks"]))})
+    choice = LabelChoice(**kept["choice"])
+    return Job(**{**kept, "choice": choice, "blocks": kept["blocks"] and tuple(map(tuple, kept["blocks"]))})
 
 
 # ---------------------------------------------------------------------- what is written
@@ -50,7 +53,7 @@ def test_predictions_are_those_of_the_model(place, read, names, tmp_path, engine
     done = run("predict", getattr(place, engine), place.store, tmp_path / "out", chunk=250)
     table = read(tmp_path / "out")
     assert names(tmp_path / "out") == ["_job.json", "_summary.json", *(f"part-0000{i}.parquet" for i in range(3))]
-    assert table.column_names == ["node", "label", "probability"]
+    assert table.column_names == ["node", "label", "probability", "known"]
     assert np.array_equal(table["node"], np.arange(NODES))
     assert np.array_equal(table["label"], model.predict(graph))
     np.testing.assert_allclose(table["probability"], model.predict_proba(graph).max(1), rtol=1e-5)
@@ -128,7 +131,7 @@ def test_no_nodes_give_a_table_without_rows(place, read, tmp_path, engine, outpu
     (tmp_path / "none.txt").write_text("\n")
     kept = run("predict", getattr(place, engine), place.store, tmp_path / output, nodes=str(tmp_path / "none.txt"))
     table = {"out": read, "out.parquet": pq.read_table, "out.csv": pyarrow.csv.read_csv}[output](tmp_path / output)
-    assert (kept.rows, table.num_rows, table.column_names) == (0, 0, ["node", "label", "probability"])
+    assert (kept.rows, table.num_rows, table.column_names) == (0, 0, ["node", "label", "probability", "known"])
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
@@ -244,7 +247,7 @@ def test_names_stay_and_unsure_labels_are_null(place):
     nodes, rows = np.arange(100), model.represent(graph, np.arange(100))
     proba = model.proba_of_rows(rows)
     least = float(np.median(proba.max(1)))
-    labels = predicted(model, graph, nodes, rows, min_confidence=least)["label"].to_pylist()
+    labels = predicted(model, graph, nodes, rows, LabelChoice(min_confidence=least))["label"].to_pylist()
     sure = proba.max(1) >= np.float32(least)
     named = [["cat", "dog", "bird"][place] for place in proba.argmax(1)]
     assert labels == [name if known else None for name, known in zip(named, sure, strict=True)]
@@ -317,6 +320,158 @@ def test_the_ends_of_the_range_of_confidence_are_allowed(place, read, tmp_path, 
     """Every node is at least 0 sure; hardly one is fully sure."""
     run("predict", place.unsure, place.store, tmp_path / "out", min_confidence=least)
     assert read(tmp_path / "out")["label"].null_count == (0 if least == 0 else NODES)
+
+
+# ---------------------------------------------------------------------- known labels, and all probabilities
+
+
+@pytest.fixture(scope="module")
+def partly(tmp_path_factory):
+    """A graph with names whose first 90 nodes have a label, a model that learned from 60 of them, and its store.
+
+    Node 80 has a label that the model has never seen.
+    """
+    folder = tmp_path_factory.mktemp("partly")
+    whole = synthetic.dcsbm(200, avg_degree=8, classes=3, features=6, signal=1.0, seed=1)
+    labels = np.where(np.arange(200) < 90, whole.labels, -1)
+    labels[80] = 3
+    names = [f"n{i}" for i in range(200)]
+    graph = whole.replace(labels=labels, node_names=names, label_names=["cat", "dog", "bird", "newt"])
+    write_store(graph, folder / "store")
+    model = NIGCN(**PLAIN, engine="exact").fit(graph, train=range(60))
+    model.save(folder / "model")
+    return SimpleNamespace(graph=graph, model=model, paths=(folder / "model", str(folder / "store")))
+
+
+def names_of(graph, labels):
+    return [None if label < 0 else graph.label_names[label] for label in labels]
+
+
+def test_the_label_that_the_graph_gives_stands_beside_the_prediction(partly, read, tmp_path):
+    """Empty where there is none: a made-up label would be taken for the truth."""
+    run("predict", *partly.paths, tmp_path / "out", chunk=64)
+    table = read(tmp_path / "out")
+    assert table["known"].to_pylist() == names_of(partly.graph, partly.graph.labels)
+    assert table["label"].to_pylist() == names_of(partly.graph, partly.model.predict(partly.graph))
+
+
+def test_a_graph_without_labels_has_an_empty_column_of_known_labels(place, read, tmp_path):
+    write_store(open_store(place.store).replace(labels=None), tmp_path / "bare")
+    run("predict", place.walks, str(tmp_path / "bare"), tmp_path / "out")
+    assert read(tmp_path / "out")["known"].null_count == NODES
+
+
+@pytest.mark.parametrize("rule", [{}, {"top": 2}, {"min_confidence": 0.9}])
+def test_known_labels_are_kept_with_probability_one(partly, read, tmp_path, rule):
+    """Also a label that the model has never seen; nodes without a label are predicted as before."""
+    run("predict", *partly.paths, tmp_path / "plain", chunk=64, **rule)
+    run("predict", *partly.paths, tmp_path / "kept", chunk=64, keep_known=True, **rule)
+    rows = rule.get("top", 1)
+    kept, plain = read(tmp_path / "kept"), read(tmp_path / "plain")
+    firsts = kept.take(np.arange(0, 200 * rows, rows))
+    assert firsts["label"].to_pylist()[:90] == names_of(partly.graph, partly.graph.labels[:90])
+    assert set(firsts["probability"].to_pylist()[:90]) == {1.0}
+    assert kept.slice(90 * rows).equals(plain.slice(90 * rows))
+
+
+def test_top_gives_the_most_probable_labels_in_order(partly, read, tmp_path):
+    run("predict", *partly.paths, tmp_path / "out", chunk=64, top=2)
+    table, proba = read(tmp_path / "out"), partly.model.predict_proba(partly.graph)
+    best = np.argsort(-proba, axis=1)[:, :2]
+    assert table["node"].to_pylist() == [f"n{i}" for i in range(200) for _ in range(2)]
+    assert table["label"].to_pylist() == names_of(partly.graph, best.ravel())
+    np.testing.assert_allclose(table["probability"], np.take_along_axis(proba, best, 1).ravel(), rtol=1e-5)
+    assert run("predict", *partly.paths, tmp_path / "all", top=9).rows == 600  # there are three classes
+
+
+@pytest.mark.parametrize("suffix", ["", ".parquet", ".csv"])
+@pytest.mark.parametrize("keep", [False, True])
+def test_all_probabilities_have_a_column_per_class(partly, read, tmp_path, suffix, keep):
+    output = tmp_path / f"out{suffix}"
+    run("predict", *partly.paths, output, chunk=64, all_probabilities=True, keep_known=keep)
+    table = {"": read, ".parquet": pq.read_table, ".csv": pyarrow.csv.read_csv}[suffix](output)
+    classes = ["cat", "dog", "bird", *["newt"] * keep]
+    assert table.column_names[4:] == [f"probability_{name}" for name in classes]
+    found = np.stack([table[f"probability_{name}"].to_numpy() for name in classes], axis=1)
+    expected = np.pad(partly.model.predict_proba(partly.graph), ((0, 0), (0, int(keep))))
+    if keep:
+        expected[:90] = np.eye(4)[partly.graph.labels[:90]]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
+
+
+def test_of_several_labels_the_known_ones_are_listed_and_kept(tmp_path, read):
+    """Node 199 has no label, which is as good as unknown: it is predicted."""
+    graph = synthetic.dcsbm(200, avg_degree=8, classes=2, features=6, signal=3.0, seed=1)
+    several = np.stack([graph.labels == 0, graph.labels == 1, np.ones(200)], axis=1).astype(np.int8)
+    several[199] = 0
+    graph = graph.replace(labels=several, label_names=["cat", "dog", "animal"])
+    write_store(graph, tmp_path / "store")
+    model = NIGCN(**PLAIN, engine="exact").fit(graph, train=range(60))
+    model.save(tmp_path / "model")
+    where = tmp_path / "model", str(tmp_path / "store")
+    run("predict", *where, tmp_path / "kept", keep_known=True)
+    kept = read(tmp_path / "kept").filter(pc.field("node") < 199)
+    assert list(zip(kept["node"].to_pylist(), kept["label"].to_pylist(), strict=True)) == [
+        (i, graph.label_names[j]) for i, j in np.argwhere(several[:199]).tolist()
+    ]
+    run("predict", *where, tmp_path / "all", all_probabilities=True)
+    table, proba = read(tmp_path / "all"), model.predict_proba(graph)
+    assert table["node"].to_pylist() == list(range(200))
+    assert table["known"].to_pylist() == [f"{'dog' if y[1] else 'cat'};animal" for y in several[:199]] + [None]
+    np.testing.assert_allclose(table["probability_dog"], proba[:, 1], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"top": 0}, "top=0: expected a whole number of at least 1"),
+        ({"top": 2, "coverage": 0.9}, "coverage and top exclude each other"),
+        ({"kind": "embed", "keep_known": True}, "keep_known: embed writes no labels"),
+        ({"source": "bare", "keep_known": True}, "keep_known: .* has no labels"),
+        ({"source": "named", "keep_known": True}, "classes of the model are numbers, the labels of the graph names"),
+        ({"source": "several", "keep_known": True}, "have several labels, the model gives one"),
+        ({"kind": "embed", "output": "-"}, "-: standard output is CSV, and embed writes Parquet"),
+    ],
+)
+def test_known_labels_that_cannot_be_kept_are_refused_first(place, names, tmp_path, options, message):
+    graph = open_store(place.store)
+    sources = {
+        "bare": graph.replace(labels=None),
+        "named": graph.replace(label_names=["cat", "dog", "bird"]),
+        "several": graph.replace(labels=np.eye(3, dtype=np.int8)[graph.labels]),
+    }
+    asked = {"kind": "predict", "output": tmp_path / "out", **options}
+    source, kind, output = asked.pop("source", None), asked.pop("kind"), asked.pop("output")
+    if source is not None:
+        write_store(sources[source], tmp_path / source)
+    with pytest.raises(InputError, match=message):
+        run(kind, place.walks, str(tmp_path / source) if source else place.store, output, **asked)
+    assert names(tmp_path) == [source] * (source is not None)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_file_that_exists_is_replaced_only_on_request(place, names, tmp_path, suffix):
+    """It may hold another model's labels, or the ones that the user wrote by hand."""
+    file = tmp_path / f"out{suffix}"
+    file.write_text("mine")
+    with pytest.raises(StoreError, match=f"out{suffix}: exists already; pass --overwrite"):
+        run("predict", place.walks, place.store, file)
+    assert file.read_text() == "mine"
+    assert names(tmp_path) == [file.name]
+    assert run("predict", place.walks, place.store, file, overwrite=True).rows == NODES
+    assert (pyarrow.csv.read_csv if suffix == ".csv" else pq.read_table)(file).num_rows == NODES
+
+
+def test_nodes_may_be_a_list_unless_a_file_has_that_name(place, read, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run("predict", place.walks, place.store, "listed", nodes="7, 3,7")
+    assert read(tmp_path / "listed")["node"].to_pylist() == [7, 3, 7]
+    (tmp_path / "7,3").write_text("5\n")
+    run("predict", place.walks, place.store, "filed", nodes="7,3")
+    assert read(tmp_path / "filed")["node"].to_pylist() == [5]
+    for wrong, named in (("nodes.txt", "nodes.txt"), ("7,600", "600"), (",".join(["1"] * 9999) + ",x", "x")):
+        with pytest.raises(InputError, match=f"there is no file .*, and '{named}' is no node; expected a file, or"):
+            run("predict", place.walks, place.store, "out", nodes=wrong)
 
 
 # ---------------------------------------------------------------------- killed, and run again
@@ -424,7 +579,8 @@ def test_a_second_run_in_the_same_folder_is_refused_while_the_first_is_under_way
     assert run("predict", place.walks, place.store, tmp_path / output, chunk=100, progress=second).made == NODES
     assert refused
     assert names(tmp_path) == [output]
-    assert run("predict", place.walks, place.store, tmp_path / output, chunk=100).rows == NODES  # and let in afterwards
+    again = run("predict", place.walks, place.store, tmp_path / output, chunk=100, overwrite=True)
+    assert again.rows == NODES  # and let in afterwards
 
 
 def test_a_chunk_that_fails_is_named_and_the_others_are_kept(place, bits, tmp_path):

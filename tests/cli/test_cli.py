@@ -94,6 +94,24 @@ def test_train_json_has_the_documented_shape(run, store, tmp_path):
     assert result["params"]["seed"] == 3
 
 
+def test_a_model_that_was_named_is_replaced_only_on_request(run, store, model, monkeypatch):
+    """It may have taken hours; the default place is the command's own, and one line says that it is replaced."""
+    before = (model / "config.json").read_bytes()
+    code, _, err = run("train", store, "-o", model, *QUICK, "--seed", "1")
+    assert code == 2
+    assert f"{model}: holds a model already; pass --overwrite" in one_line(err)
+    assert (model / "config.json").read_bytes() == before
+    code, _, err = run("train", store, "-o", model, *QUICK, "--seed", "1", "--overwrite")
+    assert code == 0
+    assert f"the model in {model} will be replaced" in err
+    assert (model / "config.json").read_bytes() != before
+    monkeypatch.chdir(model.parent)
+    assert "replaced" not in run("train", store, *QUICK)[2]
+    code, _, err = run("train", store, *QUICK)
+    assert code == 0
+    assert "the model in dcsbm-300-model will be replaced" in err
+
+
 def test_a_split_file_decides_which_nodes_are_used(run, store, tmp_path):
     parts = np.random.default_rng(0).permutation(300)
     np.savez(tmp_path / "split.npz", train=parts[:60][None], val=parts[60:120][None], test=parts[120:][None])
@@ -111,7 +129,7 @@ def test_predict_writes_one_row_per_node(run, store, model, tmp_path, suffix):
     out = tmp_path / f"labels{suffix}"
     assert run("predict", model, store, "-o", out)[0] == 0
     table = (pyarrow.csv.read_csv if suffix == ".csv" else pyarrow.parquet.read_table)(out)
-    assert table.column_names == ["node", "label", "probability"]
+    assert table.column_names == ["node", "label", "probability", "known"]
     fitted, graph = NIGCN.load(model), open_store(store)
     assert np.array_equal(table["node"], np.arange(300))
     assert np.array_equal(table["label"], fitted.predict(graph))
@@ -333,7 +351,7 @@ def test_train_says_what_it_chose_and_on_which_nodes(run, store, tmp_path):
         r"chosen on validation nodes: omega [\d.]+, epsilon 0\.01, feature_norm \w+, hops \d+, engine", out
     )
     assert "rho" not in out.split("chosen on")[1].splitlines()[0]
-    code, out, _ = run("train", store, "-o", tmp_path / "m", "--epochs", "5", "--val", "0", "--test", "20")
+    code, out, _ = run("train", store, "-o", tmp_path / "n", "--epochs", "5", "--val", "0", "--test", "20")
     assert code == 0
     assert "chosen on training nodes, each left out in turn: omega" in out
 
@@ -352,9 +370,9 @@ def test_after_the_score_the_model_of_ones_own_graph_is_trained_on_all_labels(ru
     said = model.classes_[model.held_out_.proba[-tested:].argmax(1)]
     truth = graph.labels[model.held_out_.nodes[-tested:]]
     assert np.mean(said == truth) == pytest.approx(result["test_f1_mean"])
-    code, out, _ = run("train", store, "-o", tmp_path / "m", "--json", "--no-refit", *OWN)
+    code, out, _ = run("train", store, "-o", tmp_path / "n", "--json", "--no-refit", *OWN)
     assert not json.loads(out)["refit"]
-    assert NIGCN.load(tmp_path / "m").held_out_.nodes.size == sizes["val"]
+    assert NIGCN.load(tmp_path / "n").held_out_.nodes.size == sizes["val"]
 
 
 def test_without_a_terminal_each_stage_is_one_line(run, store, tmp_path):

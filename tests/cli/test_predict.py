@@ -1,5 +1,6 @@
 """``nodewise predict`` and ``nodewise embed``: what they print, and that the same command continues."""
 
+import json
 import os
 import pty
 import re
@@ -110,6 +111,46 @@ def test_wrong_coverage_or_confidence_is_one_line_and_exit_code_2(run, place, tm
     assert message in err
     assert len(err.splitlines()) == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_a_dash_writes_csv_to_stdout_and_nothing_else(run, place):
+    """Another line there would be one more row for whoever reads it."""
+    code, out, err = run("predict", place / "model", place / "store", "-o", "-", "--nodes", "5,2")
+    assert code == 0
+    graph, model = open_store(place / "store"), NIGCN.load(place / "model")
+    lines = [line.split(",") for line in out.splitlines()]
+    assert lines[0] == ['"node"', '"label"', '"probability"', '"known"']
+    expected = [[str(i), str(model.predict(graph, [i])[0]), str(graph.labels[i])] for i in (5, 2)]
+    assert [[line[0], line[1], line[3]] for line in lines[1:]] == expected
+    assert "2 nodes, 2 rows written to stdout" in err
+
+
+def test_a_reader_that_stops_early_is_no_error_message(place):
+    command = [sys.executable, "-m", "nodewise", "predict", place / "model", place / "store", "-o", "-"]
+    process = subprocess.Popen([*map(str, command), "--top", "3"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.close()
+    assert b"unexpected" not in process.stderr.read()
+    process.stderr.close()
+    process.wait()
+
+
+def test_json_is_what_the_run_did(run, place, tmp_path):
+    code, out, err = run("predict", place / "model", place / "store", "-o", tmp_path / "out.csv", "--json")
+    summary = json.loads(out)
+    assert (code, err) == (0, "")
+    assert (summary["nodes"], summary["rows"], summary["output"]) == (300, 300, str(tmp_path / "out.csv"))
+    code, _, err = run("predict", place / "model", place / "store", "-o", "-", "--json")
+    assert code == 2
+    assert "both write to stdout" in err
+
+
+def test_the_options_of_labels_reach_the_library(run, place, tmp_path):
+    options = ["--top", 2, "--keep-known", "--all-probabilities"]
+    assert run("predict", place / "model", place / "store", "-o", tmp_path / "out", *options)[0] == 0
+    table = read(tmp_path / "out")
+    assert table.num_rows == 600
+    assert table["probability"].to_pylist()[::2] == [1.0] * 300
+    assert table.column_names[4:] == ["probability_0", "probability_1", "probability_2"]
 
 
 def test_memory_is_an_amount(run, place, tmp_path):

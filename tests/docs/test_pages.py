@@ -75,4 +75,4 @@ def test_the_tutorial_runs_from_top_to_bottom(tmp_path, monkeypatch, run):
             if program == "nodewise":
                 code, _, err = run(*arguments)
                 assert code == 0, err
-    assert Path("subjects.csv").read_text("utf-8").startswith('"node","label","probability"\n"paper0000",')
+    assert Path("subjects.csv").read_text("utf-8").startswith('"node","label","probability","known"\n"paper0000",')

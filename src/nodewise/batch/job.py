@@ -22,6 +22,8 @@ from nodewise._util.atomic import new_file
 from nodewise._util.errors import InputError, StoreError
 from nodewise._util.run_folder import RunFolder, write_json
 from nodewise._util.types import IntArray
+from nodewise.batch.predictions import COLUMNS as TABLE_COLUMNS
+from nodewise.batch.predictions import MOST_PROBABLE, LabelChoice
 from nodewise.diffusion.params import Engine
 
 Kind = Literal["predict", "embed"]
@@ -42,8 +44,7 @@ class Job:
     None for all nodes, in order; else the list of nodes is in the output folder. ``blocks``: columns that are made for
     all nodes before any shard, or None if the rows of a few nodes can be made on their own. ``engine``: another one
     than the model was trained with, or None. ``crowded``: pieces are made side by side on a machine, and share its
-    memory unless ``memory`` is given. ``coverage`` and ``min_confidence``: which labels are written
-    (:func:`nodewise.batch.predictions.predicted`).
+    memory unless ``memory`` is given. ``choice``: which labels are written.
     """
 
     kind: Kind
@@ -61,8 +62,7 @@ class Job:
     crowded: bool = False
     engine: Engine | None = None
     blocks: tuple[tuple[int, int], ...] | None = None
-    coverage: float | None = None
-    min_confidence: float | None = None
+    choice: LabelChoice = MOST_PROBABLE
 
     def __post_init__(self) -> None:
         if self.chunk < 1:
@@ -97,7 +97,7 @@ class Job:
     @property
     def identity(self) -> dict[str, Any]:
         """What decides the results, by the names that users know."""
-        choice = {"coverage": self.coverage, "min-confidence": self.min_confidence}  # only if given
+        columns = {"columns": ", ".join(TABLE_COLUMNS)} if self.kind == "predict" else {}
         return {
             "command": self.kind,
             "model": self.model_sha256,
@@ -107,7 +107,8 @@ class Job:
             "chunk": self.chunk,
             "memory": None if self.blocks is None else self.memory,
             "engine": self.engine,
-            **{name: value for name, value in choice.items() if value is not None},
+            **columns,
+            **{name.replace("_", "-"): value for name, value in self.choice.given.items()},
         }
 
     @property
@@ -136,15 +137,20 @@ class Summary:
 
 
 @contextmanager
-def job_folder(job: Job, nodes: IntArray | None, overwrite: bool, keep: bool = True) -> Iterator[Job]:
+def job_folder(job: Job, nodes: IntArray | None, overwrite: bool, one_file: Path | None = None) -> Iterator[Job]:
     """Make the folder, or continue in the one of an earlier run of the same job; yields the job as saved there.
 
-    ``nodes``: the listed ones, or None for all. ``overwrite`` replaces what another job wrote. Unless ``keep``, the
-    folder is removed when the block ends without an error.
+    ``nodes``: the listed ones, or None for all. ``overwrite`` replaces what another job wrote. ``one_file``: what
+    the shards are joined into; the folder then is hidden, and removed when the block ends without an error.
     """
     run = RunFolder(job.folder, "job", job.identity, JOB, _OURS, _ADVICE)
     with run.locked():
-        before = run.read(overwrite)
+        before = run.read(overwrite or one_file is not None)
+        if before is None and one_file is not None and one_file.exists() and not overwrite:
+            raise StoreError(
+                f"{one_file}: exists already; pass --overwrite (Python: overwrite=True) to replace it, or choose "
+                f"another name"
+            )
         if before is not None:
             blocks = before["blocks"]
             job = dataclasses.replace(job, blocks=blocks and tuple((first, last) for first, last in blocks))
@@ -153,7 +159,7 @@ def job_folder(job: Job, nodes: IntArray | None, overwrite: bool, keep: bool = T
             with new_file(job.folder / NODES) as temporary, temporary.open("wb") as stream:
                 np.save(stream, nodes)
         yield job
-        if not keep:
+        if one_file is not None:
             run.clear()
 
 
@@ -183,7 +189,7 @@ def rows_of_shard(job: Job, chunk: int) -> tuple[int, int]:
     stamp = stamp_of(job, chunk)
     if {key: (found.metadata or {}).get(key) for key in stamp} != stamp:
         raise StoreError(f"{file}: not a shard of this job; delete it, and the same command makes its own")
-    if job.min_confidence is None:
+    if job.choice.min_confidence is None:
         return found.num_rows, 0
     labels = found.schema.names.index("label")
     parts = [found.row_group(i).column(labels).statistics for i in range(found.num_row_groups)]

@@ -52,7 +52,7 @@ def _tables(job: Job, chunk: int) -> Iterator[pa.Table]:
             yield represented(graph, nodes, rows)
         else:
             with _one_torch_thread():
-                table = predicted(model, graph, nodes, rows, job.coverage, job.min_confidence)
+                table = predicted(model, graph, nodes, rows, job.choice)
             yield table
 
 

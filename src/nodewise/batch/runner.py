@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal, TypeAlias
 
 from nodewise._util.atomic import beside
@@ -20,7 +23,7 @@ from nodewise.batch.job import CHUNK, Job, Kind, Summary, digest_of_nodes, finis
 from nodewise.batch.on_ray import check_place, connected, run_on_ray
 from nodewise.batch.opened import graph_id, model_id, open_graph, open_model, resolve_source, with_resources
 from nodewise.batch.pieces import PieceError, Task, run_block, run_chunk
-from nodewise.batch.predictions import FORMATS, check_choice, is_one_file, join_shards, read_nodes
+from nodewise.batch.predictions import FORMATS, LabelChoice, check_known, is_one_file, join_shards, read_nodes
 from nodewise.diffusion.diffuse import check_params
 from nodewise.diffusion.params import Engine
 from nodewise.graph import Graph
@@ -47,6 +50,9 @@ def run(
     data_dir: str | Path | None = None,
     coverage: float | None = None,
     min_confidence: float | None = None,
+    top: int | None = None,
+    keep_known: bool = False,
+    all_probabilities: bool = False,
     engine: Engine | None = None,
     chunk: int = CHUNK,
     memory: int | None = None,
@@ -59,27 +65,45 @@ def run(
     """Predict or embed ``nodes`` of ``source`` with a saved model, in chunks; no more than a chunk is held in memory.
 
     ``output`` is a folder of Parquet shards, each complete or absent: the same call continues where a killed one
-    stopped. A name that ends in .parquet or .csv is one file, joined from a hidden folder of shards beside it.
-    ``nodes``, ``coverage`` and ``min_confidence``: as in :mod:`nodewise.batch.predictions`. ``engine``: another one
+    stopped. A name that ends in .parquet or .csv is one file, joined from a hidden folder of shards beside it;
+    ``"-"`` is CSV on standard output. What another job wrote, and a file that exists, is replaced only with
+    ``overwrite``. ``nodes``: ``"all"``, a file with one node per line, or ``"a,b,c"``. ``coverage``,
+    ``min_confidence``, ``top``, ``keep_known`` and ``all_probabilities``: as in
+    :class:`nodewise.batch.predictions.LabelChoice`. ``engine``: another one
     than the model was trained with ("auto": the cheapest for these nodes). ``memory``: bytes that a task of the exact
     engine may use. ``on="ray"``: each piece is a task of ``threads`` cores on the cluster at ``address``.
     """
     check_place(on, address)
-    check_choice(kind, coverage, min_confidence)
-    target = Path(output)
-    single = is_one_file(target, FORMATS[kind])
+    choice = LabelChoice(coverage, min_confidence, top, keep_known, all_probabilities)
+    choice.check(kind)
     source, folder_of_data = resolve_source(source, data_dir)
     asked = Job(
-        kind=kind, model=os.path.abspath(model), source=source, data_dir=folder_of_data,
-        output=os.path.abspath(beside(target, "parts") if single else target), chunk=chunk, memory=memory,
-        threads=1 if on == "ray" and threads is None else threads, crowded=on == "ray", engine=engine,
-        coverage=coverage, min_confidence=min_confidence,
+        kind=kind, model=os.path.abspath(model), source=source, data_dir=folder_of_data, output="", chunk=chunk,
+        memory=memory, threads=1 if on == "ray" and threads is None else threads, crowded=on == "ray", engine=engine,
+        choice=choice,
     )  # fmt: skip
-    job, listed = _planned(asked, nodes)
-    with job_folder(job, listed, overwrite or single, keep=not single) as job:
-        summary = _complete(job, on, address, progress or silent)
-        if single:
-            join_shards([job.shard(chunk) for chunk in range(job.num_chunks)], target)
+    complete = partial(_complete, on=on, address=address, progress=progress or silent)
+    if str(output) != "-":
+        return _write(asked, nodes, Path(output), overwrite, complete)
+    if ".csv" not in FORMATS[kind]:
+        raise InputError(f"-: standard output is CSV, and {kind} writes Parquet; expected a .parquet file or a folder")
+    with TemporaryDirectory(prefix="nodewise-") as folder:
+        file = Path(folder) / "labels.csv"
+        summary = _write(asked, nodes, file, overwrite, complete)
+        with file.open("rb") as stream:
+            shutil.copyfileobj(stream, sys.stdout.buffer)
+    return summary
+
+
+def _write(job: Job, nodes: str, target: Path, overwrite: bool, complete: Callable[[Job], Summary]) -> Summary:
+    """Do the job in the folder ``target``, or in a hidden one beside the file ``target``."""
+    one_file = target if is_one_file(target, FORMATS[job.kind]) else None
+    folder = target if one_file is None else beside(target, "parts")
+    job, listed = _planned(replace(job, output=os.path.abspath(folder)), nodes)
+    with job_folder(job, listed, overwrite, one_file) as job:
+        summary = complete(job)
+        if one_file is not None:
+            join_shards([job.shard(chunk) for chunk in range(job.num_chunks)], one_file)
     return summary
 
 
@@ -92,8 +116,10 @@ def _planned(job: Job, nodes: str) -> tuple[Job, IntArray | None]:
         raise InputError(f"{job.source} does not fit the model in {job.model}: {error}") from error
     maker = with_resources(fitting, job.threads, job.memory, job.crowded, job.engine)
     check_params(maker.params)
-    if job.coverage is not None:
-        model.set_threshold(job.coverage)  # raises where the model has no such threshold
+    if job.choice.coverage is not None:
+        model.set_threshold(job.choice.coverage)  # raises where the model has no such threshold
+    if job.choice.keep_known:
+        check_known(model, graph)
     listed = read_nodes(nodes, graph)
     if job.engine == "auto":
         maker = maker.settled(graph, nodes_or_all(graph, listed))

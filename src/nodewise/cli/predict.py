@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nodewise.cli.console import say, stages
+from nodewise.cli.console import print_json, say, stages
 from nodewise.cli.options import Address, DataDir, Memory, On, Source, Threads, given
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class ShardOptions:
 
     nodes: Annotated[
         str,
-        typer.Option(metavar="<all|path>", help="All, or a file with one node per line: ids, or names if there are."),
+        typer.Option(metavar="<all|path|a,b,c>", help="All, a file with one node per line, or a list: ids, or names."),
     ] = "all"
     engine: Annotated[
         str | None, typer.Option(help="auto, exact, walks or stratified. (default: the one used in training)")
@@ -31,16 +31,19 @@ class ShardOptions:
     chunk: Annotated[int | None, typer.Option(help="Nodes per shard. (default: 65536)")] = None
     memory: Memory = None
     threads: Threads = None
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what another job wrote there.")] = False
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False
     on: On = "local"
     address: Address = None
     data_dir: DataDir = None
+    json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False
 
 
 def predict(
     model: Model,
     source: Source,
-    output: Annotated[Path, typer.Option("-o", "--output", help="A folder of shards, or a .parquet or .csv file.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="A folder of shards, a .parquet or .csv file, or - (stdout).")
+    ],
     options: ShardOptions,
     coverage: Annotated[
         float | None,
@@ -49,32 +52,51 @@ def predict(
     min_confidence: Annotated[
         float | None, typer.Option(help="Leave the label empty where its probability is lower, for example 0.8.")
     ] = None,
+    top: Annotated[
+        int | None, typer.Option(metavar="K", help="Write the K most probable labels of each node, one row each.")
+    ] = None,
+    keep_known: Annotated[
+        bool, typer.Option("--keep-known", help="Nodes with a known label keep it, with probability 1.")
+    ] = False,
+    all_probabilities: Annotated[
+        bool, typer.Option("--all-probabilities", help="Write a column for the probability of each class, too.")
+    ] = False,
 ) -> None:
     """Predict the label of each node of SOURCE with MODEL.
 
-    One row (node, label, probability) per node; where nodes have several labels, one row per label. With --coverage,
-    one row per label in the node's set, the most probable first. If a run is interrupted, the same command continues
+    One row (node, label, probability, known) per node, where 'known' is the label that SOURCE gives it, or empty;
+    where nodes have several labels, one row per label. With --coverage, one row per label in the node's set, the most
+    probable first. If a run is interrupted, the same command continues
     where it stopped.
     """
-    write_shards("predict", model, source, output, options, coverage=coverage, min_confidence=min_confidence)
+    which = given(coverage=coverage, min_confidence=min_confidence, top=top)
+    which |= {"keep_known": keep_known, "all_probabilities": all_probabilities}
+    write_shards("predict", model, source, output, options, **which)
 
 
 def write_shards(
-    kind: Kind, model: Path, source: str, output: Path, options: ShardOptions, **which_labels: float | None
+    kind: Kind, model: Path, source: str, output: Path, options: ShardOptions, **which_labels: Any
 ) -> None:
     """Run the job with progress bars, and say what was written."""
     from nodewise._util.memory import parse_bytes
     from nodewise.batch import run
 
     settings: dict[str, Any] = given(**vars(options), **which_labels)
+    as_json, stdout = settings.pop("json"), str(output) == "-"
+    if as_json and stdout:
+        raise typer.BadParameter("--json and -o - both write to stdout; leave one of them out")
     if options.memory is not None:
         settings["memory"] = parse_bytes(options.memory)
     with stages() as progress:
         done = run(kind, model, source, output, progress=progress, **settings)
+    if as_json:
+        print_json({**asdict(done), "output": str(output)})
+        return
     extra = ""
     if "coverage" in settings and done.nodes:
         extra = f" ({done.rows / done.nodes:.2f} labels per node)"
     elif "min_confidence" in settings:
         extra = f" ({done.unlabelled:,} without a label)"
     rate = f", {done.made / done.seconds:,.0f} nodes/s" if done.made and done.seconds else ""
-    say(f"{done.nodes:,} nodes, {done.rows:,} rows{extra} written to {output}: {done.seconds:.1f} s{rate}")
+    place = "stdout" if stdout else output
+    say(f"{done.nodes:,} nodes, {done.rows:,} rows{extra} written to {place}: {done.seconds:.1f} s{rate}")

@@ -28,6 +28,7 @@ def train(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Folder for the model. (default: ./NAME-model)")
     ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model that -o names.")] = False,
     inductive: Inductive = False,
     refit: Annotated[
         bool | None,
@@ -41,7 +42,7 @@ def train(
         str | None,
         typer.Option(
             metavar="<name|path>",
-            help="The plain NIGCN of the paper with its parameters for a named data set, or a file from 'nodewise tune'.",
+            help="The paper's plain NIGCN with parameters for a named data set, or a file from 'nodewise tune'.",
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of splits, walks and networks.")] = 0,
@@ -58,6 +59,7 @@ def train(
     held out for the score; then the model is trained again on all labels and saved.
     """
     from nodewise._util.atomic import check_new_folder
+    from nodewise._util.errors import InputError
     from nodewise.batch import row_maker
     from nodewise.learn.saved import is_model
 
@@ -67,6 +69,10 @@ def train(
     loading = time.perf_counter() - started
     place = output or Path(f"{Path(graph.name).name}-model")
     check_new_folder(place, overwrite=True, ours=is_model)  # before the work, not after
+    if is_model(place):
+        if output is not None and not overwrite:
+            raise InputError(f"{place}: holds a model already; pass --overwrite to replace it, or choose another place")
+        say(f"the model in {place} will be replaced")
     chosen = choose_splits(graph, source, split_options, seed)
     refit = chosen.own if refit is None else refit
     with row_maker(source, data_dir, on=on, address=address, threads=threads) as make_rows:

@@ -153,6 +153,10 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def multilabel_(self) -> bool:
         return self._classes.multilabel
 
+    def columns_of(self, graph: Graph, labels: IntArray) -> IntArray:
+        """The columns of labels of any graph among ``classes_``, -1 for those that the model does not know."""
+        return self._classes.columns_of(graph, labels)
+
     @property
     def label_names_(self) -> list[str] | None:
         return self._classes.names

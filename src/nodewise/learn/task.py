@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +61,22 @@ class Classes:
         """What the class in this column is called."""
         label = int(self.ids[place])
         return label if self.names is None else self.names[label]
+
+    def columns_of(self, graph: Graph, labels: IntArray) -> IntArray:
+        """The columns of labels of ``graph``, which may be another than training saw; -1 for those of no class.
+
+        Labels are matched by name where they have names, and otherwise by number.
+        """
+        theirs = graph.label_names
+        if (theirs is None) != (self.names is None):
+            kinds = ("names", "numbers") if theirs is None else ("numbers", "names")
+            raise InputError(
+                f"{graph.name}: the classes of the model are {kinds[0]}, the labels of the graph {kinds[1]}, so they "
+                f"cannot be matched; give the graph the labels that the model was trained with"
+            )
+        column = {self.name(place): place for place in range(self.ids.size)}
+        keys: Sequence[str | int] = labels.tolist() if theirs is None else [theirs[label] for label in labels]
+        return np.array([column.get(key, -1) for key in keys], np.int64)
 
     def encoded(self, labels: AnyArray) -> torch.Tensor:
         """Labels as the loss takes them: places in ``ids``, or a 0/1 matrix."""
