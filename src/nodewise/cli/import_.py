@@ -19,7 +19,12 @@ def import_(
         ),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="The store to write.")],
-    features: Annotated[Path | None, typer.Option(help="One row per node: npy, npz, CSV, TSV or Parquet.")] = None,
+    features: Annotated[
+        Path | None,
+        typer.Option(
+            help="One row per node: npy, npz, CSV, TSV or Parquet. Or sparse, with columns node, feature and value."
+        ),
+    ] = None,
     labels: Annotated[Path | None, typer.Option(help="Columns node and label; other nodes are unlabelled.")] = None,
     ids: Annotated[str, typer.Option(help="What nodes are called: integers (0 to n-1), names, or auto.")] = "auto",
     header: Annotated[

@@ -115,7 +115,7 @@ def as_whole(column: Column, low: int, expected: str, high: int = 2**62) -> IntA
     return array
 
 
-def as_text(column: Column) -> Any:
+def as_text(column: Column, expected: str = "the name of a node") -> Any:
     """Values as large_string, a whole number without '.0'; the first that is missing or empty is an error."""
     values = column.values
     if pa.types.is_floating(values.type):
@@ -123,7 +123,7 @@ def as_text(column: Column) -> Any:
     text = values.cast(pa.large_string())
     bad = _first(pc.fill_null(pc.equal(text, ""), True))
     if bad is not None:
-        raise column.wrong(bad, "expected the name of a node")
+        raise column.wrong(bad, f"expected {expected}")
     where = f"{column.path}: column {column.name!r} holds names"  # allowed, but probably a mistake
     if _first(pc.match_substring(text, "\n")) is not None:
         warn(f"{where} with line breaks in them; look for a stray quote, and double it")

@@ -1,4 +1,4 @@
-"""Read the file of features of an import: one row per node, with or without a column of node ids."""
+"""Read the file of features of an import: one row per node, or one row per value that is not zero."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from nodewise._util.errors import InputError, warn
-from nodewise._util.types import AnyArray
+from nodewise._util.memory import room_for, too_small
+from nodewise._util.types import AnyArray, IntArray
 from nodewise.formats import columns
 from nodewise.formats.columns import Column
 from nodewise.formats.csv import NODE_NAMES, TextTable
@@ -26,6 +27,8 @@ from nodewise.formats.tables import Table, is_array_file, open_table
 from nodewise.graph.checks import checked_features
 
 ELSEWHERE = ("node", "node_id")  # names of a column of node ids that is not the first
+TRIPLES = ("feature", "value")  # names of the other two columns of a table with one row per value
+TRIPLE_BYTES = 64  # of memory for each row of such a table: it is read, placed and sorted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +36,8 @@ class FeatureFile:
     """Features to be read from a file. Each call reads from the beginning.
 
     ``rows(k)`` yields up to ``k`` rows at a time, finite and in the order of the file. ``nodes(ids_are_text)`` yields
-    the column of node ids; it is None if row i belongs to node i.
+    the column of node ids; it is None if row i belongs to node i. Sparse features are a ``matrix`` instead, whose rows
+    are those of the file. In a file of ``triples`` each has one value, and a node several rows.
     """
 
     path: Path
@@ -43,12 +47,15 @@ class FeatureFile:
     dtype: str = "float32"
     nodes: Callable[[bool], Iterator[Column]] | None = None
     matrix: sp.csr_matrix | None = None  # if they are sparse
+    triples: bool = False
+    names: list[str] | None = None  # of the columns of features
 
 
 def open_features(path: Path, header: bool | None, memory: int, stack: ExitStack) -> FeatureFile:
     """Features in a table, an array or a sparse matrix; ``stack`` closes what is open for them."""
     if not is_array_file(path):
-        return _in_table(open_table(path, header))
+        table = open_table(path, header)
+        return _in_triples(table, memory) if _is_triples(table) else _in_table(table)
     if path.suffix.lower() == ".npy":
         return _in_array(path, NpyFile(path))
     content = NpzFile(path)
@@ -98,12 +105,80 @@ def _in_table(table: Table) -> FeatureFile:
             return sum(len(read[0]) for read in table.parts({0: pa.large_binary()}))
         return table.rows
 
-    return FeatureFile(table.path, len(features), rows, num_rows, nodes=None if node is None else nodes)
+    names = [table.names[i] for i in features] if table.named else None
+    nodes_or_none = None if node is None else nodes
+    return FeatureFile(table.path, len(features), rows, num_rows, nodes=nodes_or_none, names=names)
+
+
+def _lower_names(table: Table) -> list[str]:
+    return [name.strip().lower().replace(" ", "_") if table.named else "1" for name in table.names]
+
+
+def _is_triples(table: Table) -> bool:
+    """Whether the columns are called node, feature and value."""
+    rest = [name for name in _lower_names(table) if name not in TRIPLES]
+    return len(table.names) == 3 and len(rest) == 1 and rest[0] in NODE_NAMES
+
+
+def _in_triples(table: Table, memory: int) -> FeatureFile:
+    lower = _lower_names(table)
+    feature, value = (lower.index(name) for name in TRIPLES)
+    node = 3 - feature - value
+    doing, known = f"reading {table.path}", dict[str, int]()
+    room, rows = room_for(doing, memory, 0), 0
+    codes: list[AnyArray] = [np.zeros(0, np.int32)]
+    values: list[AnyArray] = [np.zeros(0, np.float32)]
+    for read in table.parts({feature: pa.large_string(), value: pa.float32()}):
+        codes.append(_numbered(columns.as_text(columns.decoded(read[0]), "the name of a feature"), known))
+        values.append(_matrix(read[1:])[:, 0])
+        rows += len(read[0])
+        if TRIPLE_BYTES * rows > room:
+            raise too_small(doing, memory, memory + 2 * TRIPLE_BYTES * rows)
+    parts = (np.concatenate(values), np.concatenate(codes), np.arange(rows + 1))
+
+    def nodes(ids_are_text: bool) -> Iterator[Column]:
+        for part in table.parts({node: pa.large_string() if ids_are_text else None}):
+            yield columns.decoded(part[0])
+
+    matrix = sp.csr_matrix(parts, (rows, len(known)))
+    return FeatureFile(
+        table.path, len(known), lambda _: iter(()), lambda: rows, nodes=nodes, matrix=matrix, triples=True,
+        names=list(known),
+    )  # fmt: skip
+
+
+def _numbered(text: Any, known: dict[str, int]) -> AnyArray:
+    """The number of each name, in the order in which they first appear; new names are added to ``known``."""
+    numbers = []
+    for chunk in text.chunks:  # a Python object for each different name, not for each row
+        encoded = chunk.dictionary_encode()
+        mine = np.array([known.setdefault(name, len(known)) for name in encoded.dictionary.to_pylist()], np.int32)
+        numbers.append(mine[encoded.indices.to_numpy()])
+    return np.concatenate([np.zeros(0, np.int32), *numbers])
+
+
+def matrix_of_nodes(file: FeatureFile, node_of_row: IntArray, num_nodes: int) -> sp.csr_matrix:
+    """The rows of a sparse file in the order of nodes, empty where there is none."""
+    entries = sp.coo_matrix(file.matrix)
+    placed = (entries.data, (node_of_row[entries.row], entries.col))
+    matrix = sp.csr_matrix(placed, (num_nodes, file.width))  # adds up repeats
+    if matrix.nnz < entries.nnz:
+        key = node_of_row[entries.row] * file.width + entries.col
+        order = np.argsort(key, kind="stable")
+        again = int(np.flatnonzero(np.diff(key[order]) == 0)[0])
+        first, second = (int(entries.row[order[i]]) + 1 for i in (again, again + 1))
+        name = (file.names or [])[entries.col[order[again]]]
+        raise InputError(
+            f"{file.path}: rows {first:,} and {second:,} both give the feature {name!r} of one node; expected each "
+            f"feature of a node once. Add the values up, or remove one of the rows"
+        )
+    matrix.eliminate_zeros()
+    return matrix
 
 
 def _node_column(table: Table) -> int | None:
     """Found by its name, or the first column if it holds text, since features are numbers."""
-    lower = [name.strip().lower().replace(" ", "_") if table.named else "1" for name in table.names]
+    lower = _lower_names(table)
     if lower[:1] and (lower[0] in NODE_NAMES or table.first_is_text()):
         return 0
     return next((lower.index(name) for name in ELSEWHERE if name in lower), None)

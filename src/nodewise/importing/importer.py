@@ -21,7 +21,7 @@ from nodewise._util.types import AnyArray
 from nodewise.formats import columns
 from nodewise.formats.columns import Column
 from nodewise.formats.edge_files import EdgeFile, open_edges
-from nodewise.formats.feature_files import FeatureFile, open_features
+from nodewise.formats.feature_files import FeatureFile, matrix_of_nodes, open_features
 from nodewise.formats.label_files import LabelFile, labels_of_nodes, read_labels
 from nodewise.formats.layouts import open_layout
 from nodewise.formats.raw_graph import EdgeStream, FeatureStream, RawGraph
@@ -30,7 +30,7 @@ from nodewise.importing.array_files import read_rows, write_rows
 from nodewise.importing.building import build, import_raw
 from nodewise.importing.edge_stage import names_room
 from nodewise.importing.feature_stage import check_dtype
-from nodewise.importing.ids import NodeRange, nodes_of, number_rows
+from nodewise.importing.ids import NodeRange, check_all_present, nodes_of, number_rows
 from nodewise.importing.name_table import NameTable, TooManyNamesError, estimate_names, table_bytes
 from nodewise.importing.work_folder import Work, job_of, working
 from nodewise.store import Names, open_store
@@ -104,9 +104,10 @@ def import_store(
     Edges are undirected: the first two columns, or those called source/target, src/dst, from/to or u/v, and a weight in
     a column called weight or w, or in a third column of numbers. Features are rows with a column ``node``, ``id`` or
     ``name``, or rows in the order of integer ids; every node needs one, unless ``add_missing_nodes`` gives zeros to
-    nodes without a row. They are stored as float32 (float16 if the file has that), or as ``feature_dtype`` says:
-    float32, float16 or int8, which takes one byte per value. Labels are (node, label) in any order, or an array; a
-    label that is empty, -1, nan or NA is unknown.
+    nodes without a row. A table with the columns ``node``, ``feature`` and ``value`` has a row for each value that is
+    not zero, and is stored as a sparse matrix. Features are stored as float32 (float16 if the file has that), or as
+    ``feature_dtype`` says: float32, float16 or int8, which takes one byte per value. Labels are (node, label) in any
+    order, or an array; a label that is empty, -1, nan or NA is unknown.
 
     >>> from tempfile import mkdtemp
     >>> folder = Path(mkdtemp())
@@ -201,6 +202,7 @@ class _Import:
     def _edges(self) -> EdgeFile:
         return open_edges(self.paths["edges"], self.header, self.memory, self.stack)
 
+    @functools.cached_property
     def _features(self) -> FeatureFile | None:
         path = self.paths.get("features")
         return None if path is None else open_features(path, self.header, self.memory, self.stack)
@@ -211,7 +213,7 @@ class _Import:
 
     def _ids(self, as_text: bool) -> Iterator[Column]:
         """All ids in all files, part by part."""
-        features, labels = self._features(), self._labels(as_text)
+        features, labels = self._features, self._labels(as_text)
         if features is not None and features.nodes is not None:
             yield from features.nodes(as_text)
         if labels is not None and labels.nodes is not None:
@@ -243,7 +245,7 @@ class _Import:
 
     def _build(self, names: NameTable | None) -> None:
         """Number nodes in the order of features, labels and edges, and write the store."""
-        edges, features, labels = self._edges(), self._features(), self._labels(names is not None)
+        edges, features, labels = self._edges(), self._features, self._labels(names is not None)
         stream, known = (None, None) if features is None else self._feature_stream(features, edges, names)
         if known is None and labels is not None and labels.array is not None:
             _check_rows_have_names(labels.path, edges, names)
@@ -256,6 +258,7 @@ class _Import:
             values, label_names = _labels_of_nodes(labels, names, strict)
         if strict is not None:
             _check_counts(strict, labels, edges, names)
+        # Names of features: features.names has them, in the order of the columns; hand them to RawGraph here.
         raw = RawGraph(
             None if strict is None else strict.count,
             _edge_stream(edges, names, strict),
@@ -278,6 +281,12 @@ class _Import:
             stream = FeatureStream(file.rows, file.width, file.dtype) if file.matrix is None else file.matrix
             return stream, NodeRange(file.num_rows(), file.path)
         read = functools.partial(file.nodes, names is not None)
+        if file.matrix is not None:
+            placed = np.concatenate([np.zeros(0, np.int64), *(nodes_of(names, column)[0] for column in read())])
+            count = int(placed.max(initial=-1)) + 1
+            if not self.add_missing:
+                check_all_present(file.path, placed, count)
+            return matrix_of_nodes(file, placed, count), NodeRange(count, file.path)
         count, in_order = number_rows(file.path, read, names, self.add_missing)
         rows = file.rows
         if not in_order:  # put them in order through a file of our own
