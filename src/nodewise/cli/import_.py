@@ -35,6 +35,13 @@ def import_(
             rich_help_panel="Text files",
         ),
     ] = None,
+    text: Annotated[
+        str | None, typer.Option(metavar="<column>", help="Column of the features that holds text: use its words.")
+    ] = None,
+    impute: Annotated[
+        str | None,
+        typer.Option(metavar="<mean|zero>", help="Fill missing numbers in the features. (default: they are an error)"),
+    ] = None,
     add_missing_nodes: Annotated[
         bool, typer.Option("--add-missing-nodes", help="Give nodes without features a row of zeros.")
     ] = False,
@@ -62,8 +69,9 @@ def import_(
     try:
         with stages() as progress:
             import_store(
-                edges, output, features, labels, ids=cast(Any, ids), header=header, add_missing_nodes=add_missing_nodes,
-                memory=memory, feature_dtype=feature_dtype, overwrite=overwrite, resume=resume, progress=progress,
+                edges, output, features, labels, ids=cast(Any, ids), header=header, text=text,
+                impute=cast(Any, impute), add_missing_nodes=add_missing_nodes, memory=memory,
+                feature_dtype=feature_dtype, overwrite=overwrite, resume=resume, progress=progress,
             )  # fmt: skip
     except NodewiseError:
         raise

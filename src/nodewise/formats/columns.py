@@ -87,7 +87,18 @@ def looks_whole(column: Column) -> bool:
 
 def has_number(column: Column) -> bool:
     """Whether any value is a number."""
-    return not _is_text(column) or _first(pc.match_substring_regex(column.values, NUMBER)) is not None
+    return not _is_text(column) or first_number(column) is not None
+
+
+def first_number(column: Column) -> int | None:
+    """The index of the first value in a column of text that is a number, or None."""
+    return _first(pc.match_substring_regex(column.values, NUMBER))
+
+
+def is_text_type(kind: Any) -> bool:
+    """Whether an Arrow type is text, perhaps with a dictionary."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _is_text(column: Column) -> bool:
@@ -132,9 +143,8 @@ def as_text(column: Column, expected: str = "the name of a node") -> Any:
     return text
 
 
-def as_numbers(column: Column, kind: Any) -> AnyArray:
+def as_numbers(column: Column, kind: Any, expected: str = "expected a finite number") -> AnyArray:
     """Values as an array of the Arrow type ``kind``; the first that is missing, text, or not finite is an error."""
-    expected = "expected a finite number"
 
     def convert(values: Any) -> Any:
         if pa.types.is_large_string(values.type):

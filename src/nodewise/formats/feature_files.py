@@ -19,15 +19,17 @@ from nodewise._util.types import AnyArray, IntArray
 from nodewise.formats import columns
 from nodewise.formats.columns import Column
 from nodewise.formats.csv import NODE_NAMES, TextTable
+from nodewise.formats.feature_columns import encoded, kind_to_read, numbers_in, plan_columns, words_of
 from nodewise.formats.graph_npz import CSR_PARTS, features_in
 from nodewise.formats.npy import NpyFile
 from nodewise.formats.npz import NpzFile
 from nodewise.formats.raw_graph import array_features
-from nodewise.formats.tables import Table, is_array_file, open_table
+from nodewise.formats.tables import ReadOptions, Table, is_array_file, open_table
 from nodewise.graph.checks import checked_features
 
 ELSEWHERE = ("node", "node_id")  # names of a column of node ids that is not the first
 TRIPLES = ("feature", "value")  # names of the other two columns of a table with one row per value
+TEXT_ROWS = 1 << 12  # of numbers beside a text, at a time
 TRIPLE_BYTES = 64  # of memory for each row of such a table: it is read, placed and sorted
 
 
@@ -51,11 +53,15 @@ class FeatureFile:
     names: list[str] | None = None  # of the columns of features
 
 
-def open_features(path: Path, header: bool | None, memory: int, stack: ExitStack) -> FeatureFile:
+def open_features(path: Path, options: ReadOptions, memory: int, stack: ExitStack) -> FeatureFile:
     """Features in a table, an array or a sparse matrix; ``stack`` closes what is open for them."""
     if not is_array_file(path):
-        table = open_table(path, header)
-        return _in_triples(table, memory) if _is_triples(table) else _in_table(table)
+        table = open_table(path, options)
+        if options.text is None and _is_triples(table):
+            return _in_triples(table, memory)
+        return _in_table(table, options, memory)
+    if options.text is not None:
+        raise InputError(f"{path}: holds arrays, which have no column {options.text!r}; --text is for tables")
     if path.suffix.lower() == ".npy":
         return _in_array(path, NpyFile(path))
     content = NpzFile(path)
@@ -82,21 +88,20 @@ def _in_array(path: Path, array: NpyFile | AnyArray) -> FeatureFile:
     return FeatureFile(path, stream.width, stream.parts, lambda: array.shape[0], stream.dtype)
 
 
-def _in_table(table: Table) -> FeatureFile:
-    node = _node_column(table)
-    features = [i for i in range(len(table.names)) if i != node]
-    if not features:
+def _in_table(table: Table, options: ReadOptions, memory: int) -> FeatureFile:
+    text = None if options.text is None else _named_column(table, options.text)
+    node = _node_column(table, text)
+    features = [i for i in range(len(table.names)) if i not in (node, text)]
+    if not features and text is None:
         raise InputError(f"{table.path}: has no column of features; expected at least one beside the node ids")
-    if node is None:
+    if node is None and features[:1] == [0]:
         _warn_of_ids(table)
-
-    def nodes(ids_are_text: bool) -> Iterator[Column]:
-        for read in table.parts({node or 0: pa.large_string() if ids_are_text else None}):
-            yield columns.decoded(read[0])
+    plans = plan_columns(table, features, options.impute)
+    names = [name for plan in plans for name in plan.names] if table.named or text is not None else None
 
     def rows(count: int) -> Iterator[AnyArray]:
-        for read in table.parts(dict.fromkeys(features, pa.float32())):
-            matrix = _matrix(read)
+        for read in table.parts({plan.index: kind_to_read(plan) for plan in plans}):
+            matrix = encoded(plans, read)
             for begin in range(0, matrix.shape[0], count):
                 yield matrix[begin : begin + count]
 
@@ -105,9 +110,30 @@ def _in_table(table: Table) -> FeatureFile:
             return sum(len(read[0]) for read in table.parts({0: pa.large_binary()}))
         return table.rows
 
-    names = [table.names[i] for i in features] if table.named else None
-    nodes_or_none = None if node is None else nodes
-    return FeatureFile(table.path, len(features), rows, num_rows, nodes=nodes_or_none, names=names)
+    nodes = None if node is None else _ids_in(table, node)
+    width = sum(len(plan.names) for plan in plans)
+    if text is None:
+        return FeatureFile(table.path, width, rows, num_rows, nodes=nodes, names=names)
+    matrix, words = words_of(table, text, memory)
+    if plans:
+        numbers = sp.vstack([sp.csr_matrix(part) for part in rows(TEXT_ROWS)])
+        matrix = sp.hstack([numbers, matrix], format="csr", dtype=np.float32)
+    names, count = [*(names or []), *words], int(matrix.shape[0])
+    return FeatureFile(table.path, len(names), rows, lambda: count, nodes=nodes, matrix=matrix, names=names)
+
+
+def _ids_in(table: Table, node: int) -> Callable[[bool], Iterator[Column]]:
+    def nodes(ids_are_text: bool) -> Iterator[Column]:
+        for read in table.parts({node: pa.large_string() if ids_are_text else None}):
+            yield columns.decoded(read[0])
+
+    return nodes
+
+
+def _named_column(table: Table, name: str) -> int:
+    if name not in table.names:
+        raise InputError(f"{table.path}: has no column {name!r}, only {', '.join(table.names)[:80]}; check --text")
+    return table.names.index(name)
 
 
 def _lower_names(table: Table) -> list[str]:
@@ -130,20 +156,15 @@ def _in_triples(table: Table, memory: int) -> FeatureFile:
     values: list[AnyArray] = [np.zeros(0, np.float32)]
     for read in table.parts({feature: pa.large_string(), value: pa.float32()}):
         codes.append(_numbered(columns.as_text(columns.decoded(read[0]), "the name of a feature"), known))
-        values.append(_matrix(read[1:])[:, 0])
+        values.append(numbers_in(read[1]))
         rows += len(read[0])
         if TRIPLE_BYTES * rows > room:
             raise too_small(doing, memory, memory + 2 * TRIPLE_BYTES * rows)
     parts = (np.concatenate(values), np.concatenate(codes), np.arange(rows + 1))
-
-    def nodes(ids_are_text: bool) -> Iterator[Column]:
-        for part in table.parts({node: pa.large_string() if ids_are_text else None}):
-            yield columns.decoded(part[0])
-
     matrix = sp.csr_matrix(parts, (rows, len(known)))
     return FeatureFile(
-        table.path, len(known), lambda _: iter(()), lambda: rows, nodes=nodes, matrix=matrix, triples=True,
-        names=list(known),
+        table.path, len(known), lambda _: iter(()), lambda: rows, nodes=_ids_in(table, node), matrix=matrix,
+        triples=True, names=list(known),
     )  # fmt: skip
 
 
@@ -176,10 +197,10 @@ def matrix_of_nodes(file: FeatureFile, node_of_row: IntArray, num_nodes: int) ->
     return matrix
 
 
-def _node_column(table: Table) -> int | None:
-    """Found by its name, or the first column if it holds text, since features are numbers."""
+def _node_column(table: Table, text: int | None) -> int | None:
+    """Found by its name, or the first column if it holds text, and is not the text to be read."""
     lower = _lower_names(table)
-    if lower[:1] and (lower[0] in NODE_NAMES or table.first_is_text()):
+    if lower[:1] and text != 0 and (lower[0] in NODE_NAMES or table.first_is_text()):
         return 0
     return next((lower.index(name) for name in ELSEWHERE if name in lower), None)
 
@@ -189,19 +210,10 @@ def _warn_of_ids(table: Table) -> None:
     column = next((part[0] for part in table.parts({0: pa.float64()})), None) if table.names else None
     if column is None or not len(column):
         return
-    numbers = np.sort(_matrix([column])[:, 0])
+    numbers = np.sort(numbers_in(column))
     counting = len(column) > 1 and np.array_equal(numbers, np.arange(len(column)))
     if counting or (table.named and re.search(r"(?i)(^|[^a-z])ids?$", column.name.strip())):
         warn(
             f"{table.path}: column {column.name!r} is taken as a feature, and rows in the order of node ids; name "
             f"it 'node' if it holds node ids, or leave it out"
         )
-
-
-def _matrix(read: list[Column]) -> AnyArray:
-    matrix = np.empty((len(read[0]), len(read)), np.float32)
-    for i, column in enumerate(read):
-        kind = column.values.type
-        plain = column if pa.types.is_floating(kind) or pa.types.is_boolean(kind) else columns.decoded(column)
-        matrix[:, i] = columns.as_numbers(plain, pa.float32())
-    return matrix

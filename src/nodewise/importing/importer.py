@@ -21,10 +21,12 @@ from nodewise._util.types import AnyArray
 from nodewise.formats import columns
 from nodewise.formats.columns import Column
 from nodewise.formats.edge_files import EdgeFile, open_edges
+from nodewise.formats.feature_columns import IMPUTE
 from nodewise.formats.feature_files import FeatureFile, matrix_of_nodes, open_features
 from nodewise.formats.label_files import LabelFile, labels_of_nodes, read_labels
 from nodewise.formats.layouts import open_layout
 from nodewise.formats.raw_graph import EdgeStream, FeatureStream, RawGraph
+from nodewise.formats.tables import ReadOptions
 from nodewise.graph import Graph
 from nodewise.importing.array_files import read_rows, write_rows
 from nodewise.importing.building import build, import_raw
@@ -36,6 +38,7 @@ from nodewise.importing.work_folder import Work, job_of, working
 from nodewise.store import Names, open_store
 
 Ids = Literal["auto", "integers", "names"]
+Impute = Literal["mean", "zero"]
 ROWS_AT_A_TIME = 1 << 12  # of features, when they are put in order
 
 
@@ -46,6 +49,8 @@ def import_graph(
     *,
     ids: Ids = "auto",
     header: bool | None = None,
+    text: str | None = None,
+    impute: Impute | None = None,
     add_missing_nodes: bool = False,
     name: str | None = None,
 ) -> Graph:
@@ -66,6 +71,8 @@ def import_graph(
             labels,
             ids=ids,
             header=header,
+            text=text,
+            impute=impute,
             add_missing_nodes=add_missing_nodes,
             name=name or Path(edges).name.split(".")[0],
         )
@@ -80,6 +87,8 @@ def import_store(
     *,
     ids: Ids = "auto",
     header: bool | None = None,
+    text: str | None = None,
+    impute: Impute | None = None,
     add_missing_nodes: bool = False,
     name: str | None = None,
     memory: str | int | None = None,
@@ -102,12 +111,17 @@ def import_store(
     fields is a number, and column names otherwise.
 
     Edges are undirected: the first two columns, or those called source/target, src/dst, from/to or u/v, and a weight in
-    a column called weight or w, or in a third column of numbers. Features are rows with a column ``node``, ``id`` or
-    ``name``, or rows in the order of integer ids; every node needs one, unless ``add_missing_nodes`` gives zeros to
-    nodes without a row. A table with the columns ``node``, ``feature`` and ``value`` has a row for each value that is
-    not zero, and is stored as a sparse matrix. Features are stored as float32 (float16 if the file has that), or as
-    ``feature_dtype`` says: float32, float16 or int8, which takes one byte per value. Labels are (node, label) in any
-    order, or an array; a label that is empty, -1, nan or NA is unknown.
+    a column called weight or w, or in a third column of numbers.
+
+    Features are rows with a column ``node``, ``id`` or ``name``, or rows in the order of integer ids; every node needs
+    one, unless ``add_missing_nodes`` gives zeros to nodes without a row. A table with the columns ``node``, ``feature``
+    and ``value`` has a row for each value that is not zero, and is stored as a sparse matrix. ``text`` names a column
+    of text, which becomes words weighted by TF-IDF, sparse as well. Other columns of words become one feature per
+    value, up to 50. Missing numbers are an error, unless ``impute`` says how to fill them ("mean" or "zero"); a further
+    feature marks them. Features are stored as float32 (float16 if the file has that), or as ``feature_dtype`` says:
+    float32, float16 or int8, which takes one byte per value.
+
+    Labels are (node, label) in any order, or an array; a label that is empty, -1, nan or NA is unknown.
 
     >>> from tempfile import mkdtemp
     >>> folder = Path(mkdtemp())
@@ -119,7 +133,11 @@ def import_store(
     """
     if ids not in ("auto", "integers", "names"):
         raise InputError(f"ids={ids!r}: expected 'auto', 'integers' or 'names'")
+    if impute not in (None, *IMPUTE):
+        raise InputError(f"impute={impute!r}: expected {' or '.join(map(repr, IMPUTE))}")
     check_dtype(feature_dtype)
+    if features is None and (text is not None or impute is not None):
+        raise InputError(f"--{'impute' if text is None else 'text'} is about a table of features; pass --features, too")
     paths = {"edges": edges, "features": features, "labels": labels}
     given = {key: Path(path) for key, path in paths.items() if path is not None}
     with open_layout(given["edges"]) as read:
@@ -140,13 +158,15 @@ def import_store(
                 files=tuple(given.values()),
             )
             return
-    options = {"ids": ids, "header": header, "add_missing_nodes": add_missing_nodes, "feature_dtype": feature_dtype}
+    read_options = ReadOptions(header, text, impute)
+    options = {"ids": ids, "add_missing_nodes": add_missing_nodes, "feature_dtype": feature_dtype}
+    options |= dataclasses.asdict(read_options)
     name = name or Path(output).name
     job = job_of(given.values(), name=name, roles=sorted(given), **options)
     with working(output, job, overwrite, resume) as work:
         if not work.finished:
             with ExitStack() as stack:
-                how = (header, add_missing_nodes, memory_budget(memory), feature_dtype, name)
+                how = (read_options, add_missing_nodes, memory_budget(memory), feature_dtype, name)
                 _Import(given, *how, work, stack, progress or silent).run(work.done.get("ids", ids))
         work.commit(overwrite)
 
@@ -174,7 +194,7 @@ class _Import:
     """An import of the files that the user gave; ``stack`` closes what is open for them."""
 
     paths: dict[str, Path]
-    header: bool | None
+    options: ReadOptions
     add_missing: bool
     memory: int
     feature_dtype: str | None
@@ -200,16 +220,16 @@ class _Import:
         self._by_name()
 
     def _edges(self) -> EdgeFile:
-        return open_edges(self.paths["edges"], self.header, self.memory, self.stack)
+        return open_edges(self.paths["edges"], self.options, self.memory, self.stack)
 
     @functools.cached_property
     def _features(self) -> FeatureFile | None:
         path = self.paths.get("features")
-        return None if path is None else open_features(path, self.header, self.memory, self.stack)
+        return None if path is None else open_features(path, self.options, self.memory, self.stack)
 
     def _labels(self, ids_are_text: bool) -> LabelFile | None:
         path = self.paths.get("labels")
-        return None if path is None else read_labels(path, self.header, ids_are_text, self.memory)
+        return None if path is None else read_labels(path, self.options, ids_are_text, self.memory)
 
     def _ids(self, as_text: bool) -> Iterator[Column]:
         """All ids in all files, part by part."""
@@ -282,6 +302,8 @@ class _Import:
             return stream, NodeRange(file.num_rows(), file.path)
         read = functools.partial(file.nodes, names is not None)
         if file.matrix is not None:
+            if not file.triples:
+                number_rows(file.path, read, names, self.add_missing)
             placed = np.concatenate([np.zeros(0, np.int64), *(nodes_of(names, column)[0] for column in read())])
             count = int(placed.max(initial=-1)) + 1
             if not self.add_missing:
