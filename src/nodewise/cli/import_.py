@@ -19,7 +19,12 @@ def import_(
         ),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="The store to write.")],
-    features: Annotated[Path | None, typer.Option(help="One row per node: npy, npz, CSV, TSV or Parquet.")] = None,
+    features: Annotated[
+        Path | None,
+        typer.Option(
+            help="One row per node: npy, npz, CSV, TSV or Parquet. Or sparse, with columns node, feature and value."
+        ),
+    ] = None,
     labels: Annotated[Path | None, typer.Option(help="Columns node and label; other nodes are unlabelled.")] = None,
     ids: Annotated[
         str, typer.Option(help="What ids are: integers (0 to n-1), names, or auto, which says what it chose.")
@@ -31,6 +36,13 @@ def import_(
             help="Whether text files start with column names. (default: guess)",
             rich_help_panel="Text files",
         ),
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option(metavar="<column>", help="Column of the features that holds text: use its words.")
+    ] = None,
+    impute: Annotated[
+        str | None,
+        typer.Option(metavar="<mean|zero>", help="Fill missing numbers in the features. (default: they are an error)"),
     ] = None,
     add_missing_nodes: Annotated[
         bool, typer.Option("--add-missing-nodes", help="Give nodes without features a row of zeros.")
@@ -59,8 +71,9 @@ def import_(
     try:
         with stages() as progress:
             import_store(
-                edges, output, features, labels, ids=cast(Any, ids), header=header, add_missing_nodes=add_missing_nodes,
-                memory=memory, feature_dtype=feature_dtype, overwrite=overwrite, resume=resume, progress=progress,
+                edges, output, features, labels, ids=cast(Any, ids), header=header, text=text,
+                impute=cast(Any, impute), add_missing_nodes=add_missing_nodes, memory=memory,
+                feature_dtype=feature_dtype, overwrite=overwrite, resume=resume, progress=progress,
             )  # fmt: skip
     except NodewiseError:
         raise

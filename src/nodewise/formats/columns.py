@@ -117,7 +117,18 @@ def looks_whole(column: Column) -> bool:
 
 def has_number(column: Column) -> bool:
     """Whether any value is a number."""
-    return not _is_text(column) or _first(pc.match_substring_regex(column.values, NUMBER)) is not None
+    return not _is_text(column) or first_number(column) is not None
+
+
+def first_number(column: Column) -> int | None:
+    """The index of the first value in a column of text that is a number, or None."""
+    return _first(pc.match_substring_regex(column.values, NUMBER))
+
+
+def is_text_type(kind: Any) -> bool:
+    """Whether an Arrow type is text, perhaps with a dictionary."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _is_text(column: Column) -> bool:
@@ -145,7 +156,7 @@ def as_whole(column: Column, low: int, expected: str, high: int = 2**62) -> IntA
     return array
 
 
-def as_text(column: Column) -> Any:
+def as_text(column: Column, expected: str = "the name of a node") -> Any:
     """Values as large_string, a whole number without '.0'; the first that is missing or empty is an error."""
     values = column.values
     if pa.types.is_floating(values.type):
@@ -153,7 +164,7 @@ def as_text(column: Column) -> Any:
     text = values.cast(pa.large_string())
     bad = _first(pc.fill_null(pc.equal(text, ""), True))
     if bad is not None:
-        raise column.wrong(bad, "expected the name of a node")
+        raise column.wrong(bad, f"expected {expected}")
     where = f"{column.path}: column {column.name!r} holds names"  # allowed, but probably a mistake
     if _first(pc.match_substring(text, "\n")) is not None:
         warn(f"{where} with line breaks in them; look for a stray quote, and double it")
@@ -162,9 +173,9 @@ def as_text(column: Column) -> Any:
     return text
 
 
-def as_numbers(column: Column, kind: Any, most: float = LARGEST) -> AnyArray:
+def as_numbers(column: Column, kind: Any, expected: str | None = None, most: float = LARGEST) -> AnyArray:
     """Values as an array of the Arrow type ``kind``; the first that is missing, text, or above ``most`` is an error."""
-    expected = f"expected a finite number of at most {most:g}"
+    expected = expected or f"expected a finite number of at most {most:g}"
 
     def convert(values: Any) -> Any:
         if pa.types.is_large_string(values.type):

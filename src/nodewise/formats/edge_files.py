@@ -19,7 +19,7 @@ from nodewise.formats.csv import END_NAMES, TextTable, refuse_header_that_is_dat
 from nodewise.formats.graph_npz import WEIGHT_KEYS
 from nodewise.formats.npy import NpyFile
 from nodewise.formats.npz import NpzFile
-from nodewise.formats.tables import Table, is_array_file, open_table
+from nodewise.formats.tables import ReadOptions, Table, is_array_file, open_table
 from nodewise.graph.checks import EXPECTED_WEIGHT, HEAVIEST, LEAST_LOOP, wrong_weights
 
 WEIGHT_NAMES = ("weight", "w")
@@ -48,10 +48,10 @@ class EdgeFile:
     share: Callable[[], float] | None = None
 
 
-def open_edges(path: Path, header: bool | None, memory: int, stack: ExitStack) -> EdgeFile:
+def open_edges(path: Path, options: ReadOptions, memory: int, stack: ExitStack) -> EdgeFile:
     """Edges in a table, a ``(2, E)`` array or a sparse matrix; ``stack`` closes what is open for them."""
     if not is_array_file(path):
-        return _in_table(open_table(path, header))
+        return _in_table(open_table(path, options))
     if path.suffix.lower() == ".npy":
         return _in_array(path, NpyFile(path), None)
     content = NpzFile(path)
@@ -181,7 +181,7 @@ def _refuse_numbers(column: Column) -> None:
 
 
 def _checked_weights(column: Column, source: Column, target: Column) -> AnyArray:
-    weights = columns.as_numbers(column, pa.float64(), HEAVIEST)
+    weights = columns.as_numbers(column, pa.float64(), most=HEAVIEST)
     with np.errstate(over="ignore", under="ignore"):
         stored = weights.astype(np.float32)
     loops = np.zeros(stored.size, bool)

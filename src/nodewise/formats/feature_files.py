@@ -1,10 +1,10 @@
-"""Read the file of features of an import: one row per node, with or without a column of node ids."""
+"""Read the file of features of an import: one row per node, or one row per value that is not zero."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -14,18 +14,23 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from nodewise._util.errors import InputError, warn
-from nodewise._util.types import AnyArray
+from nodewise._util.memory import room_for, too_small
+from nodewise._util.types import AnyArray, IntArray
 from nodewise.formats import columns
 from nodewise.formats.columns import Column
 from nodewise.formats.csv import NODE_NAMES, TextTable
+from nodewise.formats.feature_columns import encoded, kind_to_read, numbers_in, plan_columns, words_of
 from nodewise.formats.graph_npz import CSR_PARTS, features_in
 from nodewise.formats.npy import NpyFile
 from nodewise.formats.npz import NpzFile
 from nodewise.formats.raw_graph import array_features
-from nodewise.formats.tables import Table, is_array_file, open_table
+from nodewise.formats.tables import ReadOptions, Table, is_array_file, open_table
 from nodewise.graph.checks import checked_features
 
 ELSEWHERE = ("node", "node_id")  # names of a column of node ids that is not the first
+TRIPLES = ("feature", "value")  # names of the other two columns of a table with one row per value
+TEXT_ROWS = 1 << 12  # of numbers beside a text, at a time
+TRIPLE_BYTES = 64  # of memory for each row of such a table: it is read, placed and sorted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +38,8 @@ class FeatureFile:
     """Features to be read from a file. Each call reads from the beginning.
 
     ``rows(k)`` yields up to ``k`` rows at a time, finite and in the order of the file. ``nodes(ids_are_text)`` yields
-    the column of node ids; it is None if row i belongs to node i.
+    the column of node ids; it is None if row i belongs to node i. Sparse features are a ``matrix`` instead, whose rows
+    are those of the file. In a file of ``triples`` each has one value, and a node several rows.
     """
 
     path: Path
@@ -42,14 +48,20 @@ class FeatureFile:
     num_rows: Callable[[], int]  # may read the whole file
     dtype: str = "float32"
     nodes: Callable[[bool], Iterator[Column]] | None = None
-    names: tuple[str, ...] | None = None  # of the columns, if the file has them
+    names: Sequence[str] | None = None  # of the columns, if the file has them
     matrix: sp.csr_matrix | None = None  # if they are sparse
+    triples: bool = False
 
 
-def open_features(path: Path, header: bool | None, memory: int, stack: ExitStack) -> FeatureFile:
+def open_features(path: Path, options: ReadOptions, memory: int, stack: ExitStack) -> FeatureFile:
     """Features in a table, an array or a sparse matrix; ``stack`` closes what is open for them."""
     if not is_array_file(path):
-        return _in_table(open_table(path, header))
+        table = open_table(path, options)
+        if options.text is None and _is_triples(table):
+            return _in_triples(table, memory)
+        return _in_table(table, options, memory)
+    if options.text is not None:
+        raise InputError(f"{path}: holds arrays, which have no column {options.text!r}; --text is for tables")
     if path.suffix.lower() == ".npy":
         return _in_array(path, NpyFile(path))
     content = NpzFile(path)
@@ -76,21 +88,21 @@ def _in_array(path: Path, array: NpyFile | AnyArray) -> FeatureFile:
     return FeatureFile(path, stream.width, stream.parts, lambda: array.shape[0], stream.dtype)
 
 
-def _in_table(table: Table) -> FeatureFile:
-    node = _node_column(table)
-    features = [i for i in range(len(table.names)) if i != node]
-    if not features:
+def _in_table(table: Table, options: ReadOptions, memory: int) -> FeatureFile:
+    text = None if options.text is None else _named_column(table, options.text)
+    node = _node_column(table, text)
+    features = [i for i in range(len(table.names)) if i not in (node, text)]
+    if not features and text is None:
         raise InputError(f"{table.path}: has no column of features; expected at least one beside the node ids")
-    if node is None:
+    if node is None and features[:1] == [0]:
         _warn_of_ids(table)
-
-    def nodes(ids_are_text: bool) -> Iterator[Column]:
-        for read in table.parts({node or 0: pa.large_string()}):
-            yield columns.ids(read[0], ids_are_text)
+    plans = plan_columns(table, features, options.impute)
+    named = [name for plan in plans for name in plan.names]
+    names = _distinct(table, named) if table.named or text is not None else None
 
     def rows(count: int) -> Iterator[AnyArray]:
-        for read in table.parts(dict.fromkeys(features, pa.float32())):
-            matrix = _matrix(read)
+        for read in table.parts({plan.index: kind_to_read(plan) for plan in plans}):
+            matrix = encoded(plans, read)
             for begin in range(0, matrix.shape[0], count):
                 yield matrix[begin : begin + count]
 
@@ -99,14 +111,22 @@ def _in_table(table: Table) -> FeatureFile:
             return sum(len(read[0]) for read in table.parts({0: pa.large_binary()}))
         return table.rows
 
-    names = _names(table, features)
-    return FeatureFile(table.path, len(features), rows, num_rows, nodes=None if node is None else nodes, names=names)
+    nodes = None if node is None else _ids_in(table, node)
+    width = sum(len(plan.names) for plan in plans)
+    if text is None:
+        return FeatureFile(table.path, width, rows, num_rows, nodes=nodes, names=names)
+    matrix, words = words_of(table, text, memory)
+    if plans:
+        numbers = sp.vstack([sp.csr_matrix(part) for part in rows(TEXT_ROWS)])
+        matrix = sp.hstack([numbers, matrix], format="csr", dtype=np.float32)
+    names, count = [*(names or []), *words], int(matrix.shape[0])
+    return FeatureFile(table.path, len(names), rows, lambda: count, nodes=nodes, matrix=matrix, names=names)
 
 
-def _names(table: Table, features: list[int]) -> tuple[str, ...] | None:
-    names = tuple(table.names[i] for i in features)
-    if not table.named or len(set(names)) == len(names):
-        return names if table.named else None
+def _distinct(table: Table, names: list[str]) -> list[str] | None:
+    """The names, unless two are the same: then a warning."""
+    if len(set(names)) == len(names):
+        return names
     twice = next(name for i, name in enumerate(names) if name in names[:i])
     warn(
         f"{table.path}: two columns are named {twice!r}, so the names of features are not kept, and a model cannot "
@@ -115,10 +135,85 @@ def _names(table: Table, features: list[int]) -> tuple[str, ...] | None:
     return None
 
 
-def _node_column(table: Table) -> int | None:
-    """Found by its name, or the first column if it holds text, since features are numbers."""
-    lower = [name.strip().lower().replace(" ", "_") if table.named else "1" for name in table.names]
-    if lower[:1] and (lower[0] in NODE_NAMES or table.first_is_text()):
+def _ids_in(table: Table, node: int) -> Callable[[bool], Iterator[Column]]:
+    def nodes(ids_are_text: bool) -> Iterator[Column]:
+        for read in table.parts({node: pa.large_string() if ids_are_text else None}):
+            yield columns.decoded(read[0])
+
+    return nodes
+
+
+def _named_column(table: Table, name: str) -> int:
+    if name not in table.names:
+        raise InputError(f"{table.path}: has no column {name!r}, only {', '.join(table.names)[:80]}; check --text")
+    return table.names.index(name)
+
+
+def _lower_names(table: Table) -> list[str]:
+    return [name.strip().lower().replace(" ", "_") if table.named else "1" for name in table.names]
+
+
+def _is_triples(table: Table) -> bool:
+    """Whether the columns are called node, feature and value."""
+    rest = [name for name in _lower_names(table) if name not in TRIPLES]
+    return len(table.names) == 3 and len(rest) == 1 and rest[0] in NODE_NAMES
+
+
+def _in_triples(table: Table, memory: int) -> FeatureFile:
+    lower = _lower_names(table)
+    feature, value = (lower.index(name) for name in TRIPLES)
+    node = 3 - feature - value
+    doing, known = f"reading {table.path}", dict[str, int]()
+    room, rows = room_for(doing, memory, 0), 0
+    codes: list[AnyArray] = [np.zeros(0, np.int32)]
+    values: list[AnyArray] = [np.zeros(0, np.float32)]
+    for read in table.parts({feature: pa.large_string(), value: pa.float32()}):
+        codes.append(_numbered(columns.as_text(columns.decoded(read[0]), "the name of a feature"), known))
+        values.append(numbers_in(read[1]))
+        rows += len(read[0])
+        if TRIPLE_BYTES * rows > room:
+            raise too_small(doing, memory, memory + 2 * TRIPLE_BYTES * rows)
+    parts = (np.concatenate(values), np.concatenate(codes), np.arange(rows + 1))
+    matrix = sp.csr_matrix(parts, (rows, len(known)))
+    return FeatureFile(
+        table.path, len(known), lambda _: iter(()), lambda: rows, nodes=_ids_in(table, node), matrix=matrix,
+        triples=True, names=list(known),
+    )  # fmt: skip
+
+
+def _numbered(text: Any, known: dict[str, int]) -> AnyArray:
+    """The number of each name, in the order in which they first appear; new names are added to ``known``."""
+    numbers = []
+    for chunk in text.chunks:  # a Python object for each different name, not for each row
+        encoded = chunk.dictionary_encode()
+        mine = np.array([known.setdefault(name, len(known)) for name in encoded.dictionary.to_pylist()], np.int32)
+        numbers.append(mine[encoded.indices.to_numpy()])
+    return np.concatenate([np.zeros(0, np.int32), *numbers])
+
+
+def matrix_of_nodes(file: FeatureFile, node_of_row: IntArray, num_nodes: int) -> sp.csr_matrix:
+    """The rows of a sparse file in the order of nodes, empty where there is none."""
+    entries = sp.coo_matrix(file.matrix)
+    placed = (entries.data, (node_of_row[entries.row], entries.col))
+    matrix = sp.csr_matrix(placed, (num_nodes, file.width))  # adds up repeats
+    if matrix.nnz < entries.nnz:
+        key = node_of_row[entries.row] * file.width + entries.col
+        order = np.argsort(key, kind="stable")
+        again = int(np.flatnonzero(np.diff(key[order]) == 0)[0])
+        first, second = (int(entries.row[order[i]]) + 1 for i in (again, again + 1))
+        name = (file.names or [])[entries.col[order[again]]]
+        raise InputError(
+            f"{file.path}: rows {first:,} and {second:,} both give the feature {name!r} of one node; expected each "
+            f"feature of a node once. Add the values up, or remove one of the rows"
+        )
+    matrix.eliminate_zeros()
+    return matrix
+
+
+def _node_column(table: Table, text: int | None) -> int | None:
+    """Found by its name, or the first column if it holds text, and is not the text to be read."""
+    lower = _lower_names(table)
+    if lower[:1] and text != 0 and (lower[0] in NODE_NAMES or table.first_is_text()):
         return 0
     return next((lower.index(name) for name in ELSEWHERE if name in lower), None)
 
@@ -128,19 +223,10 @@ def _warn_of_ids(table: Table) -> None:
     column = next((part[0] for part in table.parts({0: pa.float64()})), None) if table.names else None
     if column is None or not len(column):
         return
-    numbers = np.sort(_matrix([column])[:, 0])
+    numbers = np.sort(numbers_in(column))
     counting = len(column) > 1 and np.array_equal(numbers, np.arange(len(column)))
     if counting or (table.named and re.search(r"(?i)(^|[^a-z])ids?$", column.name.strip())):
         warn(
             f"{table.path}: column {column.name!r} is taken as a feature, and rows in the order of node ids; name "
             f"it 'node' if it holds node ids, or leave it out"
         )
-
-
-def _matrix(read: list[Column]) -> AnyArray:
-    matrix = np.empty((len(read[0]), len(read)), np.float32)
-    for i, column in enumerate(read):
-        kind = column.values.type
-        plain = column if pa.types.is_floating(kind) or pa.types.is_boolean(kind) else columns.decoded(column)
-        matrix[:, i] = columns.as_numbers(plain, pa.float32())
-    return matrix

@@ -20,7 +20,7 @@ from nodewise.formats.csv import LABEL_NAMES, NODE_NAMES, TextTable, refuse_head
 from nodewise.formats.npy import NpyFile
 from nodewise.formats.npz import TIMES, NpzFile
 from nodewise.formats.raw_graph import node_labels
-from nodewise.formats.tables import Table, is_array_file, open_table
+from nodewise.formats.tables import ReadOptions, Table, is_array_file, open_table
 from nodewise.graph.checks import UNKNOWN
 
 UNKNOWN_WORDS = ("", "nan", "na", "-1")  # written by pandas, R and other tools for an unknown label
@@ -37,10 +37,10 @@ class LabelFile:
     labels: Column | None = None
 
 
-def read_labels(path: Path, header: bool | None, ids_are_text: bool, memory: int) -> LabelFile:
+def read_labels(path: Path, options: ReadOptions, ids_are_text: bool, memory: int) -> LabelFile:
     """Labels from a table or an array."""
     if not is_array_file(path):
-        return _from_table(open_table(path, header), ids_are_text, memory)
+        return _from_table(open_table(path, options), ids_are_text, memory)
     if path.suffix.lower() == ".npy":
         file = NpyFile(path)
         room_for(f"reading {path}", memory, TIMES * file.nbytes)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from nodewise._util.errors import InputError
 from nodewise._util.os_errors import reading
-from nodewise.formats.columns import Column
+from nodewise.formats.columns import Column, is_text_type
 from nodewise.formats.csv import TextTable, is_text, open_text
 
 PARQUET = (".parquet", ".pq")
@@ -22,6 +22,15 @@ HIDDEN = ("_", ".")  # folders whose names begin with these hold no part of a ta
 PART_ROWS = 1 << 18  # of Parquet, at a time
 PART_VALUES = 1 << 20
 BUFFER_BYTES = 16 << 20  # of all columns
+
+
+@dataclasses.dataclass(frozen=True)
+class ReadOptions:
+    """What the user says about tables; see :func:`nodewise.import_store`."""
+
+    header: bool | None = None  # of text files
+    text: str | None = None  # the column of features that holds text
+    impute: str | None = None  # how missing features are filled
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,9 +49,7 @@ class ParquetTable:
 
     def first_is_text(self) -> bool:
         """Whether the first column holds text."""
-        kind = self.schema.types[0]
-        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-        return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+        return is_text_type(self.schema.types[0])
 
     def parts(self, kinds: Mapping[int, Any]) -> Iterator[list[Column]]:
         """The columns with the indices in ``kinds``, of the types in the file, some rows at a time."""
@@ -57,10 +64,10 @@ class ParquetTable:
 Table = TextTable | ParquetTable
 
 
-def open_table(path: Path, header: bool | None) -> Table:
-    """A table to read columns from; ``header`` is for text files."""
+def open_table(path: Path, options: ReadOptions) -> Table:
+    """A table to read columns from."""
     if is_text(path) and not path.is_dir():
-        return open_text(path, header)
+        return open_text(path, options.header)
     files = _parquet_files(path)
     opened = [_opened(file) for file in files]
     schema = opened[0].schema_arrow

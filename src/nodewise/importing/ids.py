@@ -131,11 +131,22 @@ def number_rows(path: Path, read: Read, numbering: Numbering, add_missing: bool)
         rows += nodes.size
     numbering.check_gaps(path, rows, largest + 1)
     if rows <= largest and not add_missing:
-        raise InputError(
-            f"{path}: node {seen.first_missing()} has no row, and ids go up to {largest}; expected one row per node. "
-            f"Pass --add-missing-nodes for rows of zeros, or --ids names if the ids have gaps"
-        )
+        raise _missing(path, seen.first_missing(), largest)
     return largest + 1, in_order
+
+
+def check_all_present(path: Path, nodes: IntArray, count: int) -> None:
+    """Raise an error that names the first of the nodes 0 to ``count - 1`` that is not among ``nodes``."""
+    absent = np.flatnonzero(np.bincount(nodes, minlength=count) == 0)
+    if absent.size:
+        raise _missing(path, int(absent[0]), count - 1)
+
+
+def _missing(path: Path, node: int, largest: int) -> InputError:
+    return InputError(
+        f"{path}: node {node} has no row, and ids go up to {largest}; expected one row per node. Pass "
+        f"--add-missing-nodes for rows of zeros, or --ids names if the ids have gaps"
+    )
 
 
 def _first_repeat(nodes: IntArray, seen: SeenNodes) -> int | None:

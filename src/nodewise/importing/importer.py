@@ -22,22 +22,32 @@ from nodewise._util.types import AnyArray
 from nodewise.formats import columns
 from nodewise.formats.columns import Column
 from nodewise.formats.edge_files import EdgeFile, open_edges
-from nodewise.formats.feature_files import FeatureFile, open_features
+from nodewise.formats.feature_columns import IMPUTE
+from nodewise.formats.feature_files import FeatureFile, matrix_of_nodes, open_features
 from nodewise.formats.label_files import LabelFile, labels_of_nodes, read_labels
 from nodewise.formats.layouts import open_layout
 from nodewise.formats.raw_graph import EdgeStream, FeatureStream, RawGraph
+from nodewise.formats.tables import ReadOptions
 from nodewise.graph import Graph
 from nodewise.importing.array_files import read_rows, write_rows
 from nodewise.importing.building import build, import_raw
 from nodewise.importing.edge_stage import names_room
 from nodewise.importing.feature_stage import check_dtype
-from nodewise.importing.ids import NodeRange, Numbering, SeenNodes, TakenAsNamesError, number_rows
+from nodewise.importing.ids import (
+    NodeRange,
+    Numbering,
+    SeenNodes,
+    TakenAsNamesError,
+    check_all_present,
+    number_rows,
+)
 from nodewise.importing.name_table import NameTable, TooManyNamesError, estimate_names, table_bytes
 from nodewise.importing.work_folder import Work, job_of, working
 from nodewise.store import Names, open_store
 
 log = logging.getLogger("nodewise")
 Ids = Literal["auto", "integers", "names"]
+Impute = Literal["mean", "zero"]
 ROWS_AT_A_TIME = 1 << 12  # of features, when they are put in order
 
 
@@ -48,6 +58,8 @@ def import_graph(
     *,
     ids: Ids = "auto",
     header: bool | None = None,
+    text: str | None = None,
+    impute: Impute | None = None,
     add_missing_nodes: bool = False,
     name: str | None = None,
 ) -> Graph:
@@ -68,6 +80,8 @@ def import_graph(
             labels,
             ids=ids,
             header=header,
+            text=text,
+            impute=impute,
             add_missing_nodes=add_missing_nodes,
             name=name or Path(edges).name.split(".")[0],
         )
@@ -82,6 +96,8 @@ def import_store(
     *,
     ids: Ids = "auto",
     header: bool | None = None,
+    text: str | None = None,
+    impute: Impute | None = None,
     add_missing_nodes: bool = False,
     name: str | None = None,
     memory: str | int | None = None,
@@ -105,11 +121,18 @@ def import_store(
     fields is a number, and column names otherwise.
 
     Edges are undirected: the first two columns, or those called source/target, src/dst, from/to or u/v, and a weight in
-    a column called weight or w, or in a third column of numbers. Features are rows with a column ``node``, ``id`` or
-    ``name``, or rows in the order of integer ids; every node needs one, unless ``add_missing_nodes`` gives zeros to
-    nodes without a row. Names of columns are kept as ``feature_names``. Values are stored as float32 (float16 if the
-    file has that), or as ``feature_dtype`` says: float32, float16 or int8, which takes one byte per value. Labels are
-    (node, label) in any order, or an array; a label that is empty, -1, nan or NA is unknown.
+    a column called weight or w, or in a third column of numbers.
+
+    Features are rows with a column ``node``, ``id`` or ``name``, or rows in the order of integer ids; every node needs
+    one, unless ``add_missing_nodes`` gives zeros to nodes without a row. A table with the columns ``node``, ``feature``
+    and ``value`` has a row for each value that is not zero, and is stored as a sparse matrix. ``text`` names a column
+    of text, which becomes words weighted by TF-IDF, sparse as well. Other columns of words become one feature per
+    value, up to 50. Missing numbers are an error, unless ``impute`` says how to fill them ("mean" or "zero"); a further
+    feature marks them. Names of columns are kept as ``feature_names``. Features are stored as float32 (float16 if the
+    file has that), or as ``feature_dtype`` says:
+    float32, float16 or int8, which takes one byte per value.
+
+    Labels are (node, label) in any order, or an array; a label that is empty, -1, nan or NA is unknown.
 
     >>> from tempfile import mkdtemp
     >>> folder = Path(mkdtemp())
@@ -121,7 +144,11 @@ def import_store(
     """
     if ids not in ("auto", "integers", "names"):
         raise InputError(f"ids={ids!r}: expected 'auto', 'integers' or 'names'")
+    if impute not in (None, *IMPUTE):
+        raise InputError(f"impute={impute!r}: expected {' or '.join(map(repr, IMPUTE))}")
     check_dtype(feature_dtype)
+    if features is None and (text is not None or impute is not None):
+        raise InputError(f"--{'impute' if text is None else 'text'} is about a table of features; pass --features, too")
     paths = {"edges": edges, "features": features, "labels": labels}
     given = {key: Path(path) for key, path in paths.items() if path is not None}
     with open_layout(given["edges"]) as read:
@@ -142,13 +169,15 @@ def import_store(
                 files=tuple(given.values()),
             )
             return
-    options = {"ids": ids, "header": header, "add_missing_nodes": add_missing_nodes, "feature_dtype": feature_dtype}
+    read_options = ReadOptions(header, text, impute)
+    options = {"ids": ids, "add_missing_nodes": add_missing_nodes, "feature_dtype": feature_dtype}
+    options |= dataclasses.asdict(read_options)
     name = name or Path(output).name
     job = job_of(given.values(), name=name, roles=sorted(given), **options)
     with working(output, job, overwrite, resume) as work:
         if not work.finished:
             with ExitStack() as stack:
-                how = (header, add_missing_nodes, memory_budget(memory), feature_dtype, name)
+                how = (read_options, add_missing_nodes, memory_budget(memory), feature_dtype, name)
                 _Import(given, *how, work, stack, progress or silent).run(work.done.get("ids", ids))
         work.commit(overwrite)
 
@@ -176,7 +205,7 @@ class _Import:
     """An import of the files that the user gave; ``stack`` closes what is open for them."""
 
     paths: dict[str, Path]
-    header: bool | None
+    options: ReadOptions
     add_missing: bool
     memory: int
     feature_dtype: str | None
@@ -205,19 +234,20 @@ class _Import:
         self._by_name()
 
     def _edges(self) -> EdgeFile:
-        return open_edges(self.paths["edges"], self.header, self.memory, self.stack)
+        return open_edges(self.paths["edges"], self.options, self.memory, self.stack)
 
+    @functools.cached_property
     def _features(self) -> FeatureFile | None:
         path = self.paths.get("features")
-        return None if path is None else open_features(path, self.header, self.memory, self.stack)
+        return None if path is None else open_features(path, self.options, self.memory, self.stack)
 
     def _labels(self, ids_are_text: bool) -> LabelFile | None:
         path = self.paths.get("labels")
-        return None if path is None else read_labels(path, self.header, ids_are_text, self.memory)
+        return None if path is None else read_labels(path, self.options, ids_are_text, self.memory)
 
     def _ids(self, as_text: bool) -> Iterator[Column]:
         """All ids in all files, part by part."""
-        features, labels = self._features(), self._labels(as_text)
+        features, labels = self._features, self._labels(as_text)
         if features is not None and features.nodes is not None:
             yield from features.nodes(as_text)
         if labels is not None and labels.nodes is not None:
@@ -250,7 +280,7 @@ class _Import:
     def _build(self, numbering: Numbering) -> None:
         """Number nodes in the order of features, labels and edges, and write the store."""
         names = numbering.names
-        edges, features, labels = self._edges(), self._features(), self._labels(names is not None)
+        edges, features, labels = self._edges(), self._features, self._labels(names is not None)
         if (features and features.nodes is None) or (labels and labels.nodes is None):
             numbering = Numbering(names)  # rows are in the order of ids, so ids are numbers
         stream, known = (None, None) if features is None else self._feature_stream(features, edges, numbering)
@@ -288,6 +318,14 @@ class _Import:
             stream = FeatureStream(file.rows, file.width, file.dtype) if file.matrix is None else file.matrix
             return stream, NodeRange(file.num_rows(), file.path)
         read = functools.partial(file.nodes, numbering.names is not None)
+        if file.matrix is not None:
+            if not file.triples:
+                number_rows(file.path, read, numbering, self.add_missing)
+            placed = np.concatenate([np.zeros(0, np.int64), *(numbering.nodes(column)[0] for column in read())])
+            count = int(placed.max(initial=-1)) + 1
+            if not self.add_missing:
+                check_all_present(file.path, placed, count)
+            return matrix_of_nodes(file, placed, count), NodeRange(count, file.path)
         count, in_order = number_rows(file.path, read, numbering, self.add_missing)
         rows = file.rows
         if not in_order:  # put them in order through a file of our own
