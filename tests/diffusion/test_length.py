@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from nodewise import Graph, InputError, diffusion_lengths, load, tau_distance
-from nodewise.diffusion.length import second_eigenvalue
+from nodewise.diffusion.length import second_eigenvalue, tau_of_length
 from oracles import graphs
 
 
@@ -94,3 +94,12 @@ def test_tau_must_be_positive(star, tau):
 def test_an_unknown_convention_is_refused(star):
     with pytest.raises(InputError, match="convention='papers'"):
         diffusion_lengths(star, [0], 1.0, "papers")
+
+
+@pytest.mark.parametrize("convention", ["paper", "reference"])
+@pytest.mark.parametrize("hops", [3, 8, 15])
+def test_the_tau_of_a_length_gives_that_length_on_a_regular_graph(convention, hops):
+    """All nodes of a ring have the mean degree; a tau a little above or below meets the rounding up or down."""
+    ring = Graph.from_edges(np.array([np.arange(50), (np.arange(50) + 1) % 50]))
+    tau = tau_of_length(ring, hops, convention) * (1 - 1e-9 if convention == "paper" else 1 + 1e-9)
+    assert set(diffusion_lengths(ring, np.arange(50), tau, convention)) == {hops}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from nodewise._util.errors import InputError
 from nodewise.formats.split_file import read_split_file
 from nodewise.graph import Graph
-from nodewise.graph.splits import Split, official_split, random_splits
+from nodewise.graph.splits import Split, digest_of_splits, official_split, random_splits
 
 
 def same(a, b):
@@ -182,3 +182,9 @@ def test_a_graph_without_an_official_split_says_what_is_missing_and_what_to_do()
     graph = Graph.from_edges(np.array([[0], [1]]), splits={"train": np.array([0])}, name="mine")
     with pytest.raises(InputError, match=r"mine: has no official split \(no val, test\).*random_splits"):
         official_split(graph)
+
+
+def test_splits_that_cut_the_same_nodes_differently_have_different_digests():
+    nodes = np.arange(4)
+    cuts = [Split(nodes[:a], nodes[a:b], nodes[b:]) for a, b in ((1, 2), (1, 3), (2, 3))]
+    assert len({digest_of_splits([split]) for split in cuts}) == len(cuts)
