@@ -1,5 +1,6 @@
 """Graph: what it makes of its input, and what it says to input that it cannot use."""
 
+import dataclasses
 from types import SimpleNamespace
 
 import networkx
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 import nodewise as nw
 from nodewise import Graph, InputError
 from nodewise.graph import edge_keys as keys
+from nodewise.store import Names
 from oracles import graphs
 
 
@@ -120,6 +122,24 @@ def test_networkx_names_and_weights_are_kept():
     assert ours.to_scipy().toarray().tolist() == [[1, 4], [4, 1]]
 
 
+def test_networkx_nodes_of_one_name_are_refused_unless_others_are_given():
+    g = networkx.Graph([(1, "1")])
+    with pytest.raises(InputError, match="nodes 0 and 1 are both named '1'"):
+        Graph.from_networkx(g)
+    assert list(Graph.from_networkx(g, node_names=["number", "text"]).node_names) == ["number", "text"]
+
+
+def test_names_may_be_numpy_strings_and_those_of_a_store_are_not_read_to_be_checked():
+    graph = Graph.from_edges([[0], [1]], node_names=np.array(["a", "b"]))
+    assert list(graph.node_names) == ["a", "b"]
+
+    def load():
+        raise AssertionError("names were read")
+
+    lazy = dataclasses.replace(graph, node_names=Names(load, 2))
+    assert len(lazy.replace(labels=[0, 1]).node_names) == 2
+
+
 def test_arrays_cannot_be_written_to(star):
     with pytest.raises(ValueError, match="read-only"):
         star.indices[0] = 3
@@ -157,6 +177,9 @@ BAD = {
     "ragged labels": (dict(labels=[[0], [1, 2], [0]]), "cannot be made an array"),
     "too few label names": (dict(labels=np.array([0, 1, 2]), label_names=["a"]), "label_names: 1;"),
     "label names that are numbers": (dict(labels=np.array([0, 1, 0]), label_names=[7, 8]), "7 is not a string"),
+    "two nodes of one name": (dict(node_names=["a", "b", "a"]), "nodes 0 and 2 are both named 'a'"),
+    "names that are numbers": (dict(node_names=["1", 1, 2]), "node_names: 1 is not a string"),
+    "a name that is missing": (dict(node_names=["a", None, "b"]), "node_names: None is not a string"),
     "too few names": (dict(node_names=["a"]), "1 names for 3 nodes"),
     "too few feature names": (dict(features=np.ones((3, 2)), feature_names=["a"]), "1 names for 2 features"),
     "feature names without features": (dict(feature_names=["a"]), "1 names for 0 features"),
@@ -183,6 +206,7 @@ def test_bad_input_is_named(case):
         ({"features": np.zeros((2, 2))}, "rows"),
         ({"labels": np.zeros(2, int)}, "labels"),
         ({"node_names": ["x"]}, "node_names"),
+        ({"node_names": ["x", "y", "z", "y", "x"]}, "nodes 1 and 3 are both named 'y'"),
         ({"splits": {"train": [99]}}, "splits"),
     ],
 )

@@ -87,6 +87,8 @@ class Graph:
             num_nodes = checks.implied_num_nodes(edges, features, labels, node_names)
         checks.check_ids(edges, num_nodes)
         weights = None if edge_weight is None else checks.checked_edge_weight(edge_weight, edges)
+        if node_names is not None:
+            checks.check_distinct("node_names", node_names, "nodes")
         adj = adjacency.from_edges(edges[0], edges[1], num_nodes, threads, weights)
         return cls(
             adj.indptr,
@@ -129,7 +131,9 @@ class Graph:
         weight: str = "weight",
         **known: Any,
     ) -> Graph:
-        """A graph from networkx, nodes in its own order, their names kept; ``weight`` names the edge attribute.
+        """A graph from networkx, nodes in its own order; ``weight`` names the edge attribute.
+
+        Nodes are named by ``str(node)``, unless ``node_names`` are given; names must differ.
 
         >>> import networkx
         >>> Graph.from_networkx(networkx.path_graph(3))
@@ -180,6 +184,8 @@ class Graph:
             changes.setdefault("feature_names", None)
         if "labels" in changes:
             changes["labels"] = checks.checked_labels(changes["labels"], self.num_nodes)
+        if changes.get("node_names") is not None:  # not those of a store, which are read when they are needed
+            checks.check_distinct("node_names", changes["node_names"], "nodes")
         changed = dataclasses.replace(self, **changes)._checked()
         if not changes.keys() & {"indptr", "indices", "edge_weight"}:  # what is known of the adjacency stays true
             changed._cache(**{name: self.__dict__[name] for name in ADJACENCY_FACTS if name in self.__dict__})
