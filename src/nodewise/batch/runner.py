@@ -25,6 +25,7 @@ from nodewise.diffusion.diffuse import check_params
 from nodewise.diffusion.params import Engine
 from nodewise.graph import Graph
 from nodewise.learn.rows import DiffusedRows
+from nodewise.learn.saved import is_model
 from nodewise.learn.task import nodes_or_all
 
 Place = Literal["local", "ray"]
@@ -65,6 +66,8 @@ def run(
     engine may use. ``on="ray"``: each piece is a task of ``threads`` cores on the cluster at ``address``.
     """
     check_place(on, address)
+    if is_model(Path(source)) and not is_model(Path(model)):
+        raise InputError(f"{source}: this is a model; give the model first: nodewise {kind} {source} {model}")
     check_choice(kind, coverage, min_confidence)
     target = Path(output)
     single = is_one_file(target, FORMATS[kind])

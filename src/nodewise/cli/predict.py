@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nodewise.cli.console import say, stages
+from nodewise.cli.console import complain, say, stages
 from nodewise.cli.options import Address, DataDir, Memory, On, Source, Threads, given
 
 if TYPE_CHECKING:
@@ -64,17 +64,23 @@ def write_shards(
 ) -> None:
     """Run the job with progress bars, and say what was written."""
     from nodewise._util.memory import parse_bytes
+    from nodewise._util.words import counted
     from nodewise.batch import run
 
     settings: dict[str, Any] = given(**vars(options), **which_labels)
     if options.memory is not None:
         settings["memory"] = parse_bytes(options.memory)
-    with stages() as progress:
-        done = run(kind, model, source, output, progress=progress, **settings)
+    try:
+        with stages() as progress:
+            done = run(kind, model, source, output, progress=progress, **settings)
+    except KeyboardInterrupt:
+        complain(f"{output}: finished shards are kept; the same command continues from there")
+        raise
     extra = ""
     if "coverage" in settings and done.nodes:
         extra = f" ({done.rows / done.nodes:.2f} labels per node)"
     elif "min_confidence" in settings:
         extra = f" ({done.unlabelled:,} without a label)"
     rate = f", {done.made / done.seconds:,.0f} nodes/s" if done.made and done.seconds else ""
-    say(f"{done.nodes:,} nodes, {done.rows:,} rows{extra} written to {output}: {done.seconds:.1f} s{rate}")
+    made = f"{counted(done.nodes, 'node')}, {counted(done.rows, 'row')}{extra}"
+    say(f"{made} written to {output}: {done.seconds:.1f} s{rate}")
