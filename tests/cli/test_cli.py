@@ -405,3 +405,20 @@ def test_a_place_that_cannot_hold_a_model_is_known_before_training(run, store, t
     assert code == 2
     assert "training on" not in err
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
+
+
+def test_ctrl_c_in_training_says_that_nothing_is_kept(run, store, tmp_path, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nodewise.learn.evaluate.evaluate", interrupted)
+    code, _, err = run("train", store, "-o", tmp_path / "model")
+    assert code == 130
+    assert f"{tmp_path / 'model'}: no model was saved and nothing is kept; the same command starts over" in err
+
+
+def test_verifying_a_file_says_that_a_store_is_a_folder(run, tmp_path):
+    (tmp_path / "edges.csv").write_text("0,1\n")
+    code, _, err = run("verify", tmp_path / "edges.csv")
+    assert code == 2
+    assert "edges.csv: this is a file; expected a store, which is a folder" in err

@@ -153,6 +153,47 @@ def test_the_options_of_labels_reach_the_library(run, place, tmp_path):
     assert table.column_names[4:] == ["probability_0", "probability_1", "probability_2"]
 
 
+def test_a_model_and_a_store_that_are_swapped_are_told(run, place, tmp_path):
+    code, _, err = run("predict", place / "store", place / "model", "-o", tmp_path / "out")
+    assert code == 2
+    assert f"this is a model; give the model first: nodewise predict {place / 'model'} {place / 'store'}" in err
+
+
+def test_a_node_that_does_not_exist_is_told_with_the_nearest_name(run, place, tmp_path):
+    graph = open_store(place / "store")
+    write_store(graph.replace(node_names=[f"paper-{i}" for i in range(300)]), tmp_path / "named")
+    command = ["predict", place / "model", tmp_path / "named", "-o", tmp_path / "out", "--nodes", tmp_path / "nodes"]
+    (tmp_path / "nodes").write_text("paper-7\nPaper-299\n")
+    code, _, err = run(*command)
+    assert code == 2
+    assert "line 2 is 'Paper-299', and there is no such node; expected a node's name. Did you mean 'paper-299'?" in err
+    (tmp_path / "nodes").write_text("zebra\n")
+    assert run(*command)[2].strip().endswith("expected a node's name")
+    (tmp_path / "nodes").write_text("paper-7\n")
+    assert "1 node, 1 row written" in run(*command)[2]
+
+
+@pytest.mark.parametrize("output", ["out", "out.csv"])
+def test_ctrl_c_says_that_finished_shards_are_kept_and_they_are(run, place, tmp_path, monkeypatch, output):
+    from nodewise.batch import runner
+
+    def stop_at_the_second(job, piece):
+        if piece == 1:
+            raise KeyboardInterrupt
+        return run_chunk(job, piece)
+
+    run_chunk = runner.run_chunk
+    command = ["predict", place / "model", place / "store", "-o", tmp_path / output, "--chunk", 100]
+    with monkeypatch.context() as patch:
+        patch.setattr(runner, "run_chunk", stop_at_the_second)
+        code, _, err = run(*command)
+    assert code == 130
+    assert f"{tmp_path / output}: finished shards are kept; the same command continues" in err
+    code, _, err = run(*command)
+    assert code == 0
+    assert "1 of 3 shards are there already" in err
+
+
 def test_memory_is_an_amount(run, place, tmp_path):
     command = ["predict", place / "model", place / "store", "-o", tmp_path / "out", "--memory"]
     code, _, err = run(*command, "much")

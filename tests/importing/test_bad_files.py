@@ -43,7 +43,7 @@ def says(*parts: str) -> str:
         ("0,1\n1,99999999999999999999999\n", says("edges.csv", "99999999999999999999999", "row 2")),
         ("source,target\na,b\n,c\n", says("edges.csv", "'source' holds nothing in row 2", "name of a node")),
         ("0,1\n1,2,3\n", says("edges.csv", "row 2 has 3 columns", "first line has 2")),
-        ("source,target\n0,1\n1,2\n3\n", says("edges.csv", "row 3 has 1 columns", "first line has 2")),
+        ("source,target\n0,1\n1,2\n3\n", says("edges.csv", "row 3 has 1 column,", "first line has 2")),
         ("0,1,0.5\n1,2,heavy\n", says("edges.csv", "'heavy'", "row 2", "finite number")),
         ("u,v,weight\n0,1,heavy\n", says("edges.csv", "'weight' holds 'heavy' in row 1")),
         ("u,v,weight\n0,1,1\n1,2,\n", says("edges.csv", "'weight' holds nothing in row 2")),
@@ -93,8 +93,20 @@ def test_bytes_that_are_no_text_are_named_by_row(bad):
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
 def test_text_in_another_encoding_is_refused(encoding):
-    with pytest.raises(InputError, match=says("edges.csv")):
+    with pytest.raises(InputError, match=says("edges.csv", "text in UTF-16", "save it in UTF-8")):
         import_graph(write("edges.csv", "source,target\na,b\n".encode(encoding)))
+
+
+def test_files_of_another_kind_than_their_name_says_are_named_for_what_they_are():
+    write("edges.csv", gzip.compress(b"0,1\n"))
+    with pytest.raises(InputError, match=r"edges\.csv: is a gzip file; add \.gz to its name"):
+        import_graph("edges.csv")
+    Path(parquet("edges.parquet", u=[0], v=[1])).rename("edges.txt")
+    with pytest.raises(InputError, match=r"edges\.txt: is a Parquet file; name it \.parquet"):
+        import_graph("edges.txt")
+    np.save("edges.npy", np.array([[0], [1]], object), allow_pickle=True)
+    with pytest.raises(InputError, match=r"edges\.npy: is an array of Python objects.*Save it"):
+        import_graph("edges.npy")
 
 
 @pytest.mark.parametrize("extra", [{"ids": "integers"}, {"labels": "y.npy"}])

@@ -341,6 +341,16 @@ def test_seen_nodes_are_a_set(parts):
     assert seen.first_missing() == next(i for i in range(10**6 + 2) if i not in oracle)
 
 
+def test_semicolons_separate_fields_in_all_files():
+    write("edges.csv", "from;to\na,1;b\nb;c\n")  # a comma is part of a name then
+    write("x.csv", "node;f;g\na,1;1;2\nb;3;4\nc;5;6\n")
+    write("y.txt", "node;label\nb;red\n")
+    graph = import_graph("edges.csv", "x.csv", "y.txt")
+    assert pairs(graph) == both_ways(("a,1", "b"), ("b", "c"))
+    assert graph.features.tolist() == [[1, 2], [3, 4], [5, 6]]
+    assert graph.labels.tolist() == [-1, 0, -1]
+
+
 # ---------------------------------------------------------------------- features
 
 

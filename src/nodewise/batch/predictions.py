@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ from nodewise.learn.nigcn import NIGCN
 from nodewise.learn.task import check_whole
 from nodewise.store import Names
 
+COMPARED = 10_000  # names, with one that does not exist
 FORMATS: Mapping[str, tuple[str, ...]] = {"predict": (".parquet", ".csv"), "embed": (".parquet",)}
 COLUMNS = ("node", "label", "probability", "known")  # of predictions
 
@@ -190,11 +192,22 @@ def read_nodes(nodes: str, graph: Graph) -> IntArray | None:
         found = pc.fill_null(pc.index_in(pa.array(wanted, names.type), value_set=names), -1).to_numpy().astype(np.int64)
     if (found < 0).any():
         line = wanted[int(np.argmin(found))]
-        kind = "a node's name" if graph.node_names is not None else f"a whole number from 0 to {graph.num_nodes - 1:,}"
+        expected = f"expected a whole number from 0 to {graph.num_nodes - 1:,}"
+        if graph.node_names is not None:
+            expected = f"expected a node's name{_nearest(line, Names.of(graph.node_names))}"
         if listed:
-            raise InputError(f"nodes: there is no file {nodes!r}, and {line!r} is no node; expected a file, or {kind}")
-        raise InputError(f"{nodes}: line {lines.index(line) + 1:,} is {line!r}; expected {kind}")
+            raise InputError(f"nodes: there is no file {nodes!r}, and {line!r} is no node; {expected}")
+        raise InputError(f"{nodes}: line {lines.index(line) + 1:,} is {line!r}, and there is no such node; {expected}")
     return found
+
+
+def _nearest(name: str, names: Names) -> str:
+    """The name most like a wrong one, as a question; of many names, only some are compared."""
+    alike = pc.starts_with(names.arrow, name[:1], ignore_case=True)
+    length = pc.utf8_length(names.arrow)
+    alike = pc.and_(alike, pc.and_(pc.greater_equal(length, len(name) - 2), pc.less_equal(length, len(name) + 2)))
+    close = difflib.get_close_matches(name, names.arrow.filter(alike).slice(0, COMPARED).to_pylist(), n=1)
+    return f". Did you mean {close[0]!r}?" if close else ""
 
 
 def is_one_file(path: Path, formats: Sequence[str]) -> bool:

@@ -28,6 +28,7 @@ from nodewise.diffusion.diffuse import check_params
 from nodewise.diffusion.params import Engine
 from nodewise.graph import Graph
 from nodewise.learn.rows import DiffusedRows
+from nodewise.learn.saved import is_model
 from nodewise.learn.task import nodes_or_all
 
 Place = Literal["local", "ray"]
@@ -76,6 +77,8 @@ def run(
     check_place(on, address)
     choice = LabelChoice(coverage, min_confidence, top, keep_known, all_probabilities)
     choice.check(kind)
+    if is_model(Path(source)) and not is_model(Path(model)):
+        raise InputError(f"{source}: this is a model; give the model first: nodewise {kind} {source} {model}")
     source, folder_of_data = resolve_source(source, data_dir)
     asked = Job(
         kind=kind, model=os.path.abspath(model), source=source, data_dir=folder_of_data, output="", chunk=chunk,

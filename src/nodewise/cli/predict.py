@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nodewise.cli.console import print_json, say, stages
+from nodewise.cli.console import complain, print_json, say, stages
 from nodewise.cli.options import Address, DataDir, Memory, On, Source, Threads, given
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ def write_shards(
 ) -> None:
     """Run the job with progress bars, and say what was written."""
     from nodewise._util.memory import parse_bytes
+    from nodewise._util.words import counted
     from nodewise.batch import run
 
     settings: dict[str, Any] = given(**vars(options), **which_labels)
@@ -87,8 +88,12 @@ def write_shards(
         raise typer.BadParameter("--json and -o - both write to stdout; leave one of them out")
     if options.memory is not None:
         settings["memory"] = parse_bytes(options.memory)
-    with stages() as progress:
-        done = run(kind, model, source, output, progress=progress, **settings)
+    try:
+        with stages() as progress:
+            done = run(kind, model, source, output, progress=progress, **settings)
+    except KeyboardInterrupt:
+        complain(f"{output}: finished shards are kept; the same command continues from there")
+        raise
     if as_json:
         print_json({**asdict(done), "output": str(output)})
         return
@@ -99,4 +104,5 @@ def write_shards(
         extra = f" ({done.unlabelled:,} without a label)"
     rate = f", {done.made / done.seconds:,.0f} nodes/s" if done.made and done.seconds else ""
     place = "stdout" if stdout else output
-    say(f"{done.nodes:,} nodes, {done.rows:,} rows{extra} written to {place}: {done.seconds:.1f} s{rate}")
+    made = f"{counted(done.nodes, 'node')}, {counted(done.rows, 'row')}{extra}"
+    say(f"{made} written to {place}: {done.seconds:.1f} s{rate}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nodewise.cli.console import print_json, print_table, say, stages
+from nodewise.cli.console import complain, print_json, print_table, say, stages
 from nodewise.cli.model_options import ModelOptions, model_params
 from nodewise.cli.options import Address, DataDir, Json, Memory, On, Source, Threads, given, load_source
 from nodewise.cli.splitting import Inductive, SplitOptions, choose_splits
@@ -75,8 +75,13 @@ def train(
         say(f"the model in {place} will be replaced")
     chosen = choose_splits(graph, source, split_options, seed)
     refit = chosen.own if refit is None else refit
-    with row_maker(source, data_dir, on=on, address=address, threads=threads) as make_rows:
-        result = _evaluate(graph, chosen.splits, settings, inductive=inductive, refit_asked=refit, make_rows=make_rows)
+    how: dict[str, Any] = {"inductive": inductive, "refit_asked": refit}
+    try:
+        with row_maker(source, data_dir, on=on, address=address, threads=threads) as make_rows:
+            result = _evaluate(graph, chosen.splits, settings, make_rows=make_rows, **how)
+    except KeyboardInterrupt:
+        complain(f"{place}: no model was saved and nothing is kept; the same command starts over")
+        raise
     result.best.save(place)
     if json:
         print_json({**result.to_json(), "split_origin": chosen.origin, "refit": refit, "model": str(place)})

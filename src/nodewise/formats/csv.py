@@ -1,4 +1,4 @@
-"""CSV and TSV files, plain or gzipped, read as columns, one block of rows at a time.
+"""CSV and TSV files, plain or gzipped, read as columns, one block of rows at a time; semicolons may separate fields.
 
 A first line without a number in its first two fields, or whose first field is the name of a node column, is taken as
 column names, unless ``header`` says otherwise. In ``.txt`` files, leading lines that start with '#' are comments.
@@ -24,6 +24,7 @@ import pyarrow.csv as pacsv
 
 from nodewise._util.errors import InputError, warn
 from nodewise._util.os_errors import reading
+from nodewise._util.words import counted
 from nodewise.formats.columns import NUMBER, WHOLE, Column
 
 NODE_NAMES = ("node", "id", "name", "node_id", "", "__index_level_0__")  # the last two: an index saved by pandas
@@ -31,6 +32,15 @@ END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
 LABEL_NAMES = ("label", "y", "class")
 KNOWN_NAMES = {*NODE_NAMES, *LABEL_NAMES, *itertools.chain(*END_NAMES)}
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+SEMICOLON = ";"  # where a first line has it and not the usual delimiter
+DELIMITER_NAMES = {",": "commas", "\t": "tabs", SEMICOLON: "semicolons"}
+FOREIGN = {  # how files begin that are something else than their names say
+    b"\x1f\x8b": "a gzip file; add .gz to its name",
+    b"PAR1": "a Parquet file; name it .parquet",
+    b"PK\x03\x04": "a zip or Excel file; extract it, or save it as CSV",
+    b"\xff\xfe": "text in UTF-16 or UTF-32; save it in UTF-8",
+    b"\xfe\xff": "text in UTF-16; save it in UTF-8",
+}
 NO_NUMBERS = ("", "nan", "na", "null", "inf", "+inf", "-inf")  # written for missing numbers
 BLOCK_BYTES = 1 << 20  # Arrow reads dozens ahead
 ROWS_PER_BLOCK = 8  # at least, if rows are as long as the first two: a row must fit into a block
@@ -46,6 +56,7 @@ class TextTable:
     guessed: bool  # whether there are names was guessed, not given
     comments: int  # lines before the first row
     sample: list[str] | None  # the fields of the first row; None where there is no row
+    delimiter: str = ","
     block_bytes: int = BLOCK_BYTES  # parsed at a time
     file: Any = None  # the open file, which knows how far it was read
 
@@ -112,9 +123,16 @@ def is_text(path: Path) -> bool:
 def open_text(path: Path, header: bool | None) -> TextTable:
     """Read the first lines of ``path`` and find the names of its columns."""
     with _reading(path):
-        comments, records = _first_records(path)
+        with _open_bytes(path) as stream:
+            begin = stream.read(4)
+        comments, delimiter, records = _first_records(path)
+    foreign = next((what for bytes_, what in FOREIGN.items() if begin.startswith(bytes_)), None)
+    if foreign is not None:
+        raise InputError(f"{path}: is {foreign}")
     if not records:
-        raise InputError(f"{path}: the file is empty; expected rows of fields separated by {_delimiter_name(path)}")
+        raise InputError(
+            f"{path}: the file is empty; expected rows of fields separated by {DELIMITER_NAMES[delimiter]}"
+        )
     named = _is_header(records[0]) if header is None else header
     names = [field.strip() for field in records[0]] if named else [str(i + 1) for i in range(len(records[0]))]
     if any("\udc80" <= letter <= "\udcff" for letter in "".join(names)):
@@ -122,7 +140,7 @@ def open_text(path: Path, header: bool | None) -> TextTable:
     rows = records[1:] if named else records
     longest = max(sum(len(field) + 1 for field in record) for record in records)
     block = max(BLOCK_BYTES, ROWS_PER_BLOCK * 4 * longest)  # a letter is up to four bytes
-    return TextTable(path, names, named, header is None, comments, rows[0] if rows else None, block)
+    return TextTable(path, names, named, header is None, comments, rows[0] if rows else None, delimiter, block)
 
 
 def refuse_header_that_is_data(table: TextTable, columns: list[Column]) -> None:
@@ -162,29 +180,27 @@ def _open_bytes(path: Path) -> Any:
     return gzip.open(path, "rb") if _is_gzip(path) else path.open("rb")
 
 
-def _delimiter_name(path: Path) -> str:
-    return "commas" if DELIMITERS[_suffix(path)] == "," else "tabs"
-
-
 def _is_header(first: list[str]) -> bool:
     if first[0].strip().lower() in NODE_NAMES and len(first) > 1:
         return True
     return not any(re.match(NUMBER, field) for field in first[:2])
 
 
-def _first_records(path: Path) -> tuple[int, list[list[str]]]:
-    """How many empty lines and comments there are, and up to two records after them."""
-    comments = 0
+def _first_records(path: Path) -> tuple[int, str, list[list[str]]]:
+    """How many empty lines and comments there are, the delimiter, and up to two records after them."""
+    comments, delimiter = 0, DELIMITERS[_suffix(path)]
     with _open_bytes(path) as stream:
         # Bytes that are not text pass here: reading the column names their row.
         lines = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
         for line in lines:
             if line.strip("\r\n") and not (_suffix(path) == ".txt" and line.startswith("#")):
+                if delimiter not in line and SEMICOLON in line:
+                    delimiter = SEMICOLON
                 rest = itertools.chain([line], lines)
-                records = (record for record in csv.reader(rest, delimiter=DELIMITERS[_suffix(path)]) if record)
-                return comments, list(itertools.islice(records, 2))
+                records = (record for record in csv.reader(rest, delimiter=delimiter) if record)
+                return comments, delimiter, list(itertools.islice(records, 2))
             comments += 1
-    return comments, []
+    return comments, delimiter, []
 
 
 def _opened(table: TextTable, types: Mapping[int, Any], threads: bool = True, on_uneven: Any = None) -> Any:
@@ -199,9 +215,7 @@ def _opened(table: TextTable, types: Mapping[int, Any], threads: bool = True, on
             column_names=[f"c{i}" for i in range(len(table.names))],  # the file's own need not be unique
             skip_rows_after_names=int(table.named),
         ),
-        pacsv.ParseOptions(
-            delimiter=DELIMITERS[_suffix(table.path)], newlines_in_values=True, invalid_row_handler=on_uneven
-        ),
+        pacsv.ParseOptions(delimiter=table.delimiter, newlines_in_values=True, invalid_row_handler=on_uneven),
         pacsv.ConvertOptions(
             column_types={f"c{i}": kind for i, kind in types.items()},
             include_columns=[f"c{i}" for i in types],
@@ -229,12 +243,13 @@ def _raw_batches(table: TextTable, columns: list[int], skip: int) -> Iterator[An
         if uneven:
             row = uneven[0]
             raise InputError(
-                f"{table.path}: row {row.number - table.comments - table.named:,} has {row.actual_columns} columns, "
-                f"the first line has {row.expected_columns}; fields are separated by {_delimiter_name(table.path)}. "
-                f"Fix the row"
+                f"{table.path}: row {row.number - table.comments - table.named:,} has "
+                f"{counted(row.actual_columns, 'column')}, the first line has {row.expected_columns}; fields are "
+                f"separated by {DELIMITER_NAMES[table.delimiter]}. Fix the row"
             ) from error
         if "straddl" not in str(error):
-            raise InputError(f"{table.path}: {error}; expected {_delimiter_name(table.path)} between fields") from error
+            between = DELIMITER_NAMES[table.delimiter]
+            raise InputError(f"{table.path}: {error}; expected {between} between fields") from error
         if _count_quotes(table.path) % 2:
             raise table.open_quote(rows + 1) from error
         raise InputError(

@@ -107,7 +107,7 @@ def _in_table(table: Table) -> EdgeFile:
     if len(table.names) < 2:
         raise InputError(
             f"{table.path}: one column ({', '.join(table.names)[:80]}); expected at least two, the ends of each edge. "
-            f"Fields are separated by commas in .csv files, by tabs in .tsv and .txt files"
+            f"Fields are separated by commas in .csv files, by tabs in .tsv and .txt files, or by semicolons"
         )
     ends = _end_columns(table.names)
     first = table.names[0].strip().lower()

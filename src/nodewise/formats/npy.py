@@ -41,4 +41,12 @@ class NpyFile:
     def _mapped(self) -> np.memmap[Any, Any]:
         # A header is evaluated as a literal, which can fail in any way.
         with reading(self.label, "a valid .npy array", (Exception,), advice=ADVICE):
-            return np.lib.format.open_memmap(self.path, mode="r")
+            try:
+                return np.lib.format.open_memmap(self.path, mode="r")
+            except ValueError as error:
+                if "Python objects" not in str(error):
+                    raise
+                raise InputError(
+                    f"{self.label}: is an array of Python objects, which are not read since they could run code; "
+                    f"expected numbers. Save it with array.astype(float), or as a table"
+                ) from error
