@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,15 +17,26 @@ from nodewise.graph import Graph
 from nodewise.graph.checks import checked_nodes
 from nodewise.learn import saved
 from nodewise.learn.metrics import micro_f1
-from nodewise.learn.task import Classes, Task, check_features, check_graph, known_labels, nodes_or_all
+from nodewise.learn.task import (
+    NO_NODES,
+    Classes,
+    LearnedFrom,
+    Task,
+    check_features,
+    check_graph,
+    known_labels,
+    nodes_or_all,
+)
 from nodewise.learn.trainer import choose_device
+
+LEARNED_FROM = "learned_from"  # in a saved model
 
 
 class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base of all classifiers: a method learns from a task (``_fit``), and answers for any nodes (``_proba``).
 
     After ``fit``: ``classes_``, ``val_f1_`` (None without validation nodes), ``epochs_``, ``networks_``, and
-    ``seconds_`` by stage.
+    ``seconds_`` by stage; ``learned_from_``: the graph and the nodes (None in models saved before it was kept).
     """
 
     seed: int
@@ -34,6 +46,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     epochs_: int
     val_f1_: float | None
     seconds_: dict[str, float]
+    learned_from_: LearnedFrom | None
 
     # ------------------------------------------------------------------ what a method implements
 
@@ -104,6 +117,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.__dict__.pop("networks_", None)  # a fit that fails leaves no model
         self.n_features_in_ = graph.num_features
         self._classes = Classes.of(graph, task.train, task.val)
+        tested = task.asked if how.get("refit_asked") else NO_NODES
+        self.learned_from_ = LearnedFrom.of(graph, task.train, task.val, tested)
         return self._fit(task, **how)
 
     def predict_proba(self, graph: Graph, nodes: AnyArray | None = None) -> FloatArray:
@@ -170,6 +185,10 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         }
         tensors = {f"networks.{name}": value for name, value in self.networks_.state_dict().items()}
         tensors |= self._arrays()
+        kept = {} if self.learned_from_ is None else asdict(self.learned_from_)
+        if kept:
+            tensors[LEARNED_FROM] = torch.from_numpy(kept.pop("keys"))
+            fitted[LEARNED_FROM] = kept
         plain = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
         saved.save(Path(path), type(self).__name__, self.get_params(deep=False), fitted, plain)
 
@@ -185,6 +204,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             model._classes = Classes(ids, bool(fitted["multilabel"]), fitted["label_names"])
             model.n_features_in_ = int(fitted["n_features_in"])
             model.epochs_, model.val_f1_ = fitted["epochs"], fitted["val_f1"]
+            keys, learned = tensors.pop(LEARNED_FROM, None), fitted.get(LEARNED_FROM)
+            model.learned_from_ = None if keys is None or learned is None else LearnedFrom(**learned, keys=keys.numpy())
             own = {name: value for name, value in tensors.items() if not name.startswith("networks.")}
             networks = model._restore(fitted, own)
             networks.load_state_dict({name.removeprefix("networks."): tensors[name] for name in tensors.keys() - own})
