@@ -252,3 +252,49 @@ def test_files_with_columns_in_another_order_give_the_same_labels(run, place, tm
     code, _, err = run("predict", tmp_path / "model", tmp_path / "other", "-o", tmp_path / "other.csv")
     assert code == 2
     assert "the first is 'age' in the graph and 'f0' in the model" in err
+
+
+# ---------------------------------------------------------------------- evaluate and describe
+
+
+def test_evaluate_says_how_good_a_model_is_on_labels_it_has_not_seen(run, place):
+    code, out, err = run("evaluate", place / "unsure", place / "store")
+    model, graph = NIGCN.load(place / "unsure"), open_store(place / "store")
+    score = model.score(graph, np.arange(200, 300))
+    assert code == 0
+    assert re.search(rf"micro-F1 {100 * score:.2f}% \(100 nodes; 95% interval [\d.]+ to [\d.]+\), macro-F1 ", out)
+    assert "precision %" in out
+    assert "200 labelled nodes were left out" in err
+    code, out, _ = run("evaluate", place / "unsure", place / "store", "--json")
+    assert json.loads(out)["micro_f1"] == pytest.approx(score)
+
+
+def test_evaluate_takes_labels_from_a_file_and_names_one_that_is_missing(run, place, tmp_path):
+    (tmp_path / "new.csv").write_text("node,label\n250,1\n251,2\n0,1\n")
+    command = ["evaluate", place / "unsure", place / "store", "--json", "--labels"]
+    result = json.loads(run(*command, tmp_path / "new.csv")[1])
+    assert (result["nodes"], result["left_out"]) == (2, 1)
+    code, _, err = run(*command, tmp_path / "none.csv")
+    assert code == 2
+    assert "none.csv" in err
+    assert len(err.splitlines()) == 1
+
+
+def test_describe_shows_what_a_model_is(run, place, tmp_path):
+    code, out, _ = run("describe", place / "unsure")
+    assert code == 0
+    for part in (
+        "300 nodes",
+        "8 features, 200 labels",
+        "95% interval",
+        "3: 0, 1, 2",
+        "votes",
+        "temperature",
+        "nodewise ",
+    ):
+        assert part in out
+    code, out, _ = run("describe", place / "unsure", "--json")
+    assert json.loads(out)["learned_from"]["labels"] == 200
+    code, _, err = run("describe", tmp_path / "none")
+    assert code == 2
+    assert "no such model folder" in err

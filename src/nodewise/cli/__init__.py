@@ -9,7 +9,21 @@ from collections.abc import Callable
 import typer
 
 from nodewise._util.errors import NodewiseError
-from nodewise.cli import compare, datasets, embed, import_, info, predict, report, reproduce, train, tune, verify
+from nodewise.cli import (
+    compare,
+    datasets,
+    describe,
+    embed,
+    evaluate,
+    import_,
+    info,
+    predict,
+    report,
+    reproduce,
+    train,
+    tune,
+    verify,
+)
 from nodewise.cli.console import complain, listen
 from nodewise.cli.options import as_command
 
@@ -26,6 +40,8 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {  # by name, each with a
     "compare": (compare.compare, "cora -o cora-methods --methods nigcn,sgc --splits 10"),
     "reproduce": (reproduce.reproduce, "table2 ghd -o paper --quick"),
     "predict": (predict.predict, "cora-model cora -o labels.csv"),
+    "evaluate": (evaluate.evaluate, "papers-model papers --labels new-labels.csv"),
+    "describe": (describe.describe, "papers-model"),
     "embed": (embed.embed, "cora-model cora -o rows.parquet"),
     "report": (report.report, "cora-model cora -o report.html"),
     "import": (import_.import_, "--edges edges.csv --features x.csv --labels y.csv -o papers"),

@@ -16,7 +16,7 @@ from nodewise.cli.splitting import Inductive, SplitOptions, choose_splits
 if TYPE_CHECKING:
     from nodewise.graph import Graph
     from nodewise.graph.splits import Split
-    from nodewise.learn.evaluate import Evaluation
+    from nodewise.learn.evaluate import ClassResult, Evaluation
 
 SHOWN_CLASSES = 20
 
@@ -137,7 +137,7 @@ def _show(result: Evaluation, loading: float, origin: str) -> None:
         ]
         print_table(columns, rows, right=columns)
     if result.test_f1_mean is not None:
-        _show_classes(result)
+        show_classes(result.classes)
     typer.echo(f"split{'s' * several}: {origin}")
     if not several:
         found = {**first.auto_params, "engine": result.engine}
@@ -154,10 +154,10 @@ def _show(result: Evaluation, loading: float, origin: str) -> None:
     typer.echo(f"{result.dataset}: {_score(result)}")
 
 
-def _show_classes(result: Evaluation) -> None:
+def show_classes(results: list[ClassResult]) -> None:
     """Precision and recall by class, the most common first."""
     columns = ("class", "precision %", "recall %", "test nodes")
-    classes = sorted((c for c in result.classes if c.support), key=lambda c: -c.support)
+    classes = sorted((c for c in results if c.support), key=lambda c: -c.support)
     rows = [
         (c.label, _number(c.precision, 1, 100), _number(c.recall, 1, 100), f"{c.support:,}")
         for c in classes[:SHOWN_CLASSES]
@@ -165,7 +165,7 @@ def _show_classes(result: Evaluation) -> None:
     print_table(columns, rows, right=columns[1:])
     if len(classes) > SHOWN_CLASSES:
         typer.echo(f"and {len(classes) - SHOWN_CLASSES} smaller classes (--json shows all)")
-    if untested := [c.label for c in result.classes if not c.support]:
+    if untested := [c.label for c in results if not c.support]:
         more = "" if len(untested) <= SHOWN_CLASSES else ", …"
         typer.echo(f"classes without test nodes: {', '.join(untested[:SHOWN_CLASSES])}{more}")
 
@@ -175,14 +175,14 @@ def _number(value: float | None, digits: int, scale: int = 1) -> str:
 
 
 def _score(result: Evaluation) -> str:
+    from nodewise.learn.metrics import wilson_interval
+
     if result.test_f1_mean is None or result.test_f1_std is None:
         return "no test nodes, so no score"
     if len(result.test_f1) > 1:
         spread = f" ± {100 * result.test_f1_std:.2f} over {len(result.test_f1)} splits"
     else:
         nodes = sum(s.sizes["test"] for s in result.splits)
-        from nodewise.learn.metrics import wilson_interval
-
         low, high = wilson_interval(result.test_f1_mean, nodes)
         spread = f" ({nodes:,} test nodes; 95% interval {100 * low:.1f} to {100 * high:.1f})"
     macro, loss, error = (result.mean(f"test_{name}") or 0.0 for name in ("macro_f1", "log_loss", "calibration_error"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,8 +20,20 @@ from nodewise.graph.features import take_columns
 from nodewise.learn import saved
 from nodewise.learn.matching import NodeSet, check_nodes, column_order
 from nodewise.learn.metrics import micro_f1
-from nodewise.learn.task import Classes, Task, check_features, check_graph, known_labels, nodes_or_all, random_nodes
+from nodewise.learn.task import (
+    NO_NODES,
+    Classes,
+    LearnedFrom,
+    Task,
+    check_features,
+    check_graph,
+    known_labels,
+    nodes_or_all,
+    random_nodes,
+)
 from nodewise.learn.trainer import choose_device
+
+LEARNED_FROM = "learned_from"  # in a saved model
 
 
 class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -28,7 +41,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     After ``fit``: ``classes_``, ``val_f1_`` (None without validation nodes), ``epochs_``, ``networks_``, ``seconds_``
     by stage, ``n_features_in_`` and, if the graph had ``feature_names``, ``feature_names_in_``. On another graph with
-    names, columns are matched by name.
+    names, columns are matched by name. ``learned_from_``: the graph and the nodes (None in models
+    saved before it was kept).
     """
 
     seed: int
@@ -39,6 +53,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     epochs_: int
     val_f1_: float | None
     seconds_: dict[str, float]
+    learned_from_: LearnedFrom | None
 
     # ------------------------------------------------------------------ what a method implements
 
@@ -114,6 +129,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._keep_columns(graph.num_features, graph.feature_names)
         self.nodes_in_ = random_nodes(graph)
         self._classes = Classes.of(graph, task.train, task.val)
+        tested = task.asked if how.get("refit_asked") else NO_NODES
+        self.learned_from_ = LearnedFrom.of(graph, task.train, task.val, tested)
         return self._fit(task, **how)
 
     def predict_proba(self, graph: Graph, nodes: AnyArray | None = None) -> FloatArray:
@@ -197,6 +214,10 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             fitted["nodes_in"] = self.nodes_in_ and self.nodes_in_._asdict()
         tensors = {f"networks.{name}": value for name, value in self.networks_.state_dict().items()}
         tensors |= self._arrays()
+        kept = {} if self.learned_from_ is None else asdict(self.learned_from_)
+        if kept:
+            tensors[LEARNED_FROM] = torch.from_numpy(kept.pop("keys"))
+            fitted[LEARNED_FROM] = kept
         plain = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
         saved.save(Path(path), type(self).__name__, self.get_params(deep=False), fitted, plain)
 
@@ -214,6 +235,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if "nodes_in" in fitted:
                 model.nodes_in_ = fitted["nodes_in"] and NodeSet(**fitted["nodes_in"])
             model.epochs_, model.val_f1_ = fitted["epochs"], fitted["val_f1"]
+            keys, learned = tensors.pop(LEARNED_FROM, None), fitted.get(LEARNED_FROM)
+            model.learned_from_ = None if keys is None or learned is None else LearnedFrom(**learned, keys=keys.numpy())
             own = {name: value for name, value in tensors.items() if not name.startswith("networks.")}
             networks = model._restore(fitted, own)
             networks.load_state_dict({name.removeprefix("networks."): tensors[name] for name in tensors.keys() - own})

@@ -1,4 +1,4 @@
-"""Train and test a model on splits: scores of each split, class by class, in one result for tables and JSON."""
+"""Train and test a model on splits, or score one that is there: scores, class by class, for tables and JSON."""
 
 from __future__ import annotations
 
@@ -7,19 +7,23 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from nodewise._util.errors import InputError
-from nodewise._util.types import AnyArray, FloatArray
+from nodewise._util.errors import InputError, warn
+from nodewise._util.types import AnyArray, BoolArray, FloatArray, IntArray
 from nodewise._version import __version__
 from nodewise.graph import Graph
+from nodewise.graph.checks import UNKNOWN
 from nodewise.graph.splits import Split
+from nodewise.importing.more_labels import with_labels
 from nodewise.learn.calibrate import calibration_error
 from nodewise.learn.estimator import NodeClassifier
-from nodewise.learn.metrics import macro_f1, micro_f1
+from nodewise.learn.metrics import macro_f1, micro_f1, micro_f1_interval
+from nodewise.learn.nigcn import HeldOut
 from nodewise.learn.task import check_learned, known_labels
 
 SCORES = ("test_f1", "test_macro_f1", "test_log_loss", "test_calibration_error")
@@ -111,6 +115,25 @@ class Evaluation:
         }
 
 
+@dataclass(frozen=True)
+class ModelScore:
+    """How good a fitted model is on ``nodes`` labelled nodes; ``left_out``: others, which it learned from.
+
+    ``interval``: of micro-F1, 95%. ``classes`` and ``confusion``: as in :class:`Evaluation`.
+    """
+
+    graph: str
+    nodes: int
+    left_out: int
+    micro_f1: float
+    interval: tuple[float, float]
+    macro_f1: float
+    log_loss: float
+    calibration_error: float
+    classes: list[ClassResult]
+    confusion: list[list[int]] | None
+
+
 def evaluate(
     model: NodeClassifier,
     graph: Graph,
@@ -145,7 +168,8 @@ def evaluate(
         if best is None or (fitted.val_f1_ or 0.0) > (best.val_f1_ or 0.0):
             best = fitted
     assert best is not None  # there is a split
-    by_class = _by_class(graph, np.concatenate(truths), np.concatenate(guesses))
+    labels = graph.present_labels
+    by_class = _by_class(labels, _named(graph, labels), np.concatenate(truths), np.concatenate(guesses))
     return Evaluation(graph.name, getattr(best, "engine_", ""), results, *by_class, _plain_params(best), best)
 
 
@@ -166,10 +190,104 @@ def _scores(model: NodeClassifier, truth: AnyArray, predicted: AnyArray, proba: 
     }
 
 
+def score_model(model: NodeClassifier, graph: Graph, labels: str | Path | None = None) -> ModelScore:
+    """Compare a fitted model's predictions with the labels of ``graph``, or of a file of nodes and ``labels``.
+
+    Only nodes that the model did not learn from count. Labels are matched by name where they have names.
+
+    >>> import nodewise as nw
+    >>> g = nw.synthetic.dcsbm(500, avg_degree=10, classes=3, features=16, seed=0)
+    >>> result = score_model(nw.NIGCN().fit(g, train=range(60), val=range(60, 120)), g)
+    >>> result.nodes, result.left_out, result.interval[0] < result.micro_f1 < result.interval[1]
+    (380, 120, True)
+    """
+    if labels is not None:
+        graph = with_labels(graph, labels)
+    if graph.labels is None:
+        raise InputError(f"{graph.name} has no labels to compare with; pass --labels FILE (Python: labels=FILE)")
+    if graph.multilabel != model.multilabel_:
+        kinds = "one label per node", "several labels per node"
+        raise InputError(
+            f"{graph.name} has {kinds[graph.multilabel]}, the model was trained with {kinds[model.multilabel_]}; "
+            f"expected the same kind"
+        )
+    if graph.present_labels.size == 0:
+        raise InputError(f"{labels or graph.name}: no node has a label; expected labels to compare with")
+    every = np.arange(graph.num_nodes) if graph.multilabel else np.flatnonzero(graph.labels != UNKNOWN)
+    nodes = every[~_learned(model, graph, every)]
+    if nodes.size == 0:
+        raise InputError(
+            f"{labels or graph.name}: the model learned from all {every.size:,} labelled nodes; pass --labels FILE "
+            f"with labels that it has not seen, or train it with --no-refit"
+        )
+    truth, known, names = _truth(model, graph, nodes)
+    proba = model.predict_proba(graph, nodes)
+    predicted = model.labels_of_proba(proba)
+    if graph.multilabel:  # labels that the model does not know are never predicted
+        proba, predicted = (np.pad(part, ((0, 0), (0, known.size - part.shape[1]))) for part in (proba, predicted))
+    return ModelScore(
+        graph.name, nodes.size, every.size - nodes.size, *_model_scores(model, truth, predicted, proba),
+        *_by_class(known, names, truth, predicted),
+    )  # fmt: skip
+
+
+def held_out_score(model: NodeClassifier) -> dict[str, Any] | None:
+    """Scores on the nodes that ``fit`` kept aside; on those that chose the model if there are no others.
+
+    After a refit, what the model said before it. None where the model was trained without validation nodes.
+    """
+    held: HeldOut | None = getattr(model, "held_out_", None)
+    if held is None or held.nodes.size == 0:
+        return None
+    clean = held.chose_nothing if held.chose_nothing.any() else np.ones(held.nodes.size, bool)
+    proba, labels = held.proba[clean], held.labels[clean]
+    truth = labels.astype(np.int8) if model.multilabel_ else model.classes_[labels]
+    scores = _model_scores(model, truth, model.labels_of_proba(proba), proba)
+    names = ("micro_f1", "interval", "macro_f1", "log_loss", "calibration_error")
+    facts = {"nodes": int(clean.sum()), "chose_the_model": not held.chose_nothing.any()}
+    return {**facts, **dict(zip(names, scores, strict=True))}
+
+
+def _learned(model: NodeClassifier, graph: Graph, nodes: IntArray) -> BoolArray:
+    if model.learned_from_ is not None:
+        return model.learned_from_.includes(graph, nodes)
+    warn(
+        "this model was saved before nodewise kept the nodes that a model learned from: all labels are used, so scores "
+        "may be too good; train it again to leave those nodes out"
+    )
+    return np.zeros(nodes.size, bool)
+
+
+def _truth(model: NodeClassifier, graph: Graph, nodes: IntArray) -> tuple[AnyArray, IntArray, list[str]]:
+    """The true labels as the model numbers them, all numbers, and their names; labels new to the model come last."""
+    assert graph.labels is not None  # checked
+    present = graph.present_labels
+    column = model.columns_of(graph, present)
+    new = column < 0
+    count = model.classes_.size
+    column[new] = count + np.arange(new.sum())
+    first_new = int(model.classes_.max()) + 1
+    ids = np.concatenate([model.classes_, first_new + np.arange(new.sum())])
+    ours = model.label_names_
+    names = [str(label) if ours is None else ours[label] for label in model.classes_.tolist()]
+    names += _named(graph, present[new])
+    given = graph.labels[nodes]
+    if not graph.multilabel:
+        return ids[column[np.searchsorted(present, given)]], ids, names
+    truth = np.zeros((nodes.size, ids.size), np.int8)
+    truth[:, column] = given
+    return truth, ids, names
+
+
+def _model_scores(
+    model: NodeClassifier, truth: AnyArray, predicted: AnyArray, proba: FloatArray
+) -> tuple[float, tuple[float, float], float, float, float]:
+    """Micro-F1 and its interval, macro-F1, log-loss, calibration error."""
+    micro, *others = _scores(model, truth, predicted, proba).values()
+    return micro, micro_f1_interval(truth, predicted), *others  # type: ignore[return-value]
+
+
 def _result(number: int, split: Split, fitted: NodeClassifier, scores: dict[str, Any]) -> SplitResult:
-    votes: dict[str, float] = {}
-    for member, vote in zip(getattr(fitted, "members_", ()), getattr(fitted, "votes_", ()), strict=True):
-        votes[str(member)] = votes.get(str(member), 0.0) + vote
     seconds = dict(fitted.seconds_)
     return SplitResult(
         split=number,
@@ -181,26 +299,39 @@ def _result(number: int, split: Split, fitted: NodeClassifier, scores: dict[str,
         seconds=seconds,
         epochs=fitted.epochs_,
         auto_params=fitted.auto_params_,
-        members=votes,
+        members=votes_of(fitted),
     )
 
 
-def _by_class(graph: Graph, truth: AnyArray, predicted: AnyArray) -> tuple[list[ClassResult], list[list[int]] | None]:
+def votes_of(model: NodeClassifier) -> dict[str, float]:
+    """Who votes, in words, and how much; members of one kind together."""
+    votes: dict[str, float] = {}
+    for member, vote in zip(getattr(model, "members_", ()), getattr(model, "votes_", ()), strict=True):
+        votes[str(member)] = votes.get(str(member), 0.0) + vote
+    return votes
+
+
+def _by_class(
+    labels: IntArray, names: list[str], truth: AnyArray, predicted: AnyArray
+) -> tuple[list[ClassResult], list[list[int]] | None]:
     """How well each class is found, and the confusion matrix (None where nodes have several labels)."""
-    labels, confusion = graph.present_labels, None
-    if graph.multilabel:
+    confusion = None
+    if truth.ndim == 2:
         there, named = truth == 1, predicted == 1
         counts = np.stack([(there & named).sum(0), there.sum(0), named.sum(0)])
     else:
         table = np.zeros((labels.size, labels.size), np.int64)
         np.add.at(table, (np.searchsorted(labels, truth), np.searchsorted(labels, predicted)), 1)
         counts, confusion = np.stack([table.diagonal(), table.sum(1), table.sum(0)]), table.tolist()
-    names = [str(label) if graph.label_names is None else graph.label_names[label] for label in labels.tolist()]
     classes = [
         ClassResult(name, hits / named if named else None, hits / there if there else None, there)
         for name, hits, there, named in zip(names, *counts.tolist(), strict=True)
     ]
     return classes, confusion
+
+
+def _named(graph: Graph, labels: IntArray) -> list[str]:
+    return [str(label) if graph.label_names is None else graph.label_names[label] for label in labels.tolist()]
 
 
 def _plain_params(model: NodeClassifier) -> dict[str, Any]:

@@ -1,10 +1,12 @@
-"""Scores of predicted labels: micro-F1, macro-F1, and the interval of a share."""
+"""Scores of predicted labels: micro-F1 and its interval, macro-F1."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from nodewise._util.types import AnyArray
+
+Z = 1.96  # standard errors to each side of a 95% interval
 
 
 def micro_f1(true: AnyArray, predicted: AnyArray) -> float:
@@ -36,16 +38,28 @@ def macro_f1(true: AnyArray, predicted: AnyArray) -> float:
 
 
 def wilson_interval(share: float, count: int) -> tuple[float, float]:
-    """The 95% interval of a share of ``count`` (Wilson 1927).
+    """Wilson's 95% interval of a share among ``count``.
 
-    >>> tuple(round(end, 3) for end in wilson_interval(0.5, 100))
-    (0.404, 0.596)
-    >>> wilson_interval(1.0, 7)[1]
+    >>> tuple(round(end, 3) for end in wilson_interval(0.8, 100))
+    (0.711, 0.867)
+    >>> wilson_interval(1.0, 7)[1]  # rounding apart
     1.0
     """
-    z = 1.96
-    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
-    half = z * ((share * (1 - share) + z * z / (4 * count)) / count) ** 0.5 / (1 + z * z / count)
-    return max(0.0, min(share, middle - half)), min(
-        1.0, max(share, middle + half)
-    )  # rounding apart, it holds the share
+    middle = (share + Z * Z / (2 * count)) / (1 + Z * Z / count)
+    half = Z * ((share * (1 - share) + Z * Z / (4 * count)) / count) ** 0.5 / (1 + Z * Z / count)
+    return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
+
+
+def micro_f1_interval(true: AnyArray, predicted: AnyArray) -> tuple[float, float]:
+    """The 95% interval of :func:`micro_f1` over nodes like these; at least one.
+
+    Of single labels Wilson's. Of 0/1 matrices micro-F1 is a ratio of two sums over nodes, whose standard error is that
+    of ``sum(2 TP - F1 * (2 TP + FP + FN))`` (Cochran, "Sampling Techniques", 1977, section 6.3).
+    """
+    score = micro_f1(true, predicted)
+    if true.ndim == 1:
+        return wilson_interval(score, true.size)
+    hits = np.sum((true == 1) & (predicted == 1), axis=1)
+    named = np.sum(true == 1, axis=1) + np.sum(predicted == 1, axis=1)
+    half = Z * float(np.linalg.norm(2 * hits - score * named)) / max(1, int(named.sum()))
+    return max(0.0, score - half), min(1.0, score + half)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,10 +13,11 @@ import scipy.sparse as sp
 import torch
 
 from nodewise._util.errors import InputError, warn
-from nodewise._util.types import AnyArray, FloatArray, IntArray
+from nodewise._util.types import AnyArray, BoolArray, FloatArray, IntArray
 from nodewise.graph import Graph
 from nodewise.graph.checks import UNKNOWN, checked_nodes
 from nodewise.learn.matching import NodeSet
+from nodewise.store import Names
 
 NO_NODES = np.zeros(0, np.int64)
 RANDOM_COLUMNS = 1024  # of the vectors of nodes that have no features
@@ -143,6 +145,48 @@ class Task:
         places = np.random.default_rng(seed).choice(count, some, replace=False)
         nodes = places if self.part is None else self.part[places]
         return nodes[~np.isin(nodes, np.concatenate(known))][:most]
+
+
+@dataclass(frozen=True)
+class LearnedFrom:
+    """The graph that a model learned from, and its nodes that trained or chose the model.
+
+    ``keys``: ids or, where nodes have names, hashes of these, which are the same in any copy of the graph.
+    ``features``: columns, 0 where random vectors took their place.
+    """
+
+    graph: str
+    nodes: int
+    edges: int
+    features: int
+    named: bool
+    keys: IntArray
+
+    @classmethod
+    def of(cls, graph: Graph, *nodes: IntArray) -> LearnedFrom:
+        features = 0 if random_nodes(graph) is not None else graph.num_features
+        keys = np.unique(_node_keys(graph, np.concatenate(nodes)))
+        return cls(graph.name, graph.num_nodes, graph.num_edges, features, graph.node_names is not None, keys)
+
+    def includes(self, graph: Graph, nodes: IntArray) -> BoolArray:
+        """Which of ``nodes`` the model learned from; ids of a graph of another size say nothing about that."""
+        comparable = self.named if graph.node_names is not None else not self.named and self.nodes == graph.num_nodes
+        if not comparable:
+            warn(
+                f"{graph.name} is not the graph that the model learned from ({self.graph}, {self.nodes:,} nodes), so "
+                f"all its labels are used; if it holds nodes of that graph, scores may be too good"
+            )
+            return np.zeros(nodes.size, bool)
+        return np.isin(_node_keys(graph, nodes), self.keys)
+
+
+def _node_keys(graph: Graph, nodes: IntArray) -> IntArray:
+    names = graph.node_names
+    if names is None:
+        return nodes
+    words = names.take(nodes).to_pylist() if isinstance(names, Names) else [names[node] for node in nodes]
+    hashes = b"".join(hashlib.blake2b(word.encode(), digest_size=8).digest() for word in words)
+    return np.frombuffer(hashes, "<i8").astype(np.int64)
 
 
 def check_learned(graph: Graph, train: AnyArray, val: AnyArray | None = None) -> tuple[IntArray, IntArray]:

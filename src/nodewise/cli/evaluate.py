@@ -1,0 +1,45 @@
+"""nodewise evaluate: how good a saved model is on labels that it has not learned from."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nodewise.cli.console import print_json, say
+from nodewise.cli.options import DataDir, Json, Source, load_source
+from nodewise.cli.predict import Model
+from nodewise.cli.train import show_classes
+
+
+def evaluate(
+    model: Model,
+    source: Source,
+    labels: Annotated[
+        Path | None, typer.Option(help="A file of nodes and labels to compare with. (default: the labels of SOURCE)")
+    ] = None,
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> None:
+    """Compare what MODEL predicts for SOURCE with labels that it has not learned from.
+
+    Nodes that trained or chose the model are left out. Classes are matched by name.
+    """
+    from nodewise.learn.evaluate import score_model
+    from nodewise.learn.nigcn import NIGCN
+
+    result = score_model(NIGCN.load(model), load_source(source, data_dir), labels)
+    if json:
+        print_json(asdict(result))
+        return
+    show_classes(result.classes)
+    low, high = (100 * end for end in result.interval)
+    typer.echo(
+        f"{result.graph}: micro-F1 {100 * result.micro_f1:.2f}% ({result.nodes:,} nodes; 95% interval {low:.1f} to "
+        f"{high:.1f}), macro-F1 {100 * result.macro_f1:.2f}%, log-loss {result.log_loss:.3f}, calibration error "
+        f"{result.calibration_error:.3f}"
+    )
+    if result.left_out:
+        say(f"{result.left_out:,} labelled nodes were left out: the model learned from them")
