@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodewise import InputError
+from nodewise._util import memory
 from nodewise._util.memory import available_memory, give_back, mapped_memory, parse_bytes, resident_memory, show_bytes
 
 
@@ -48,6 +49,16 @@ def test_what_is_shown_can_be_read_back(amount):
 def test_this_machine_has_memory():
     assert 0 < available_memory() < 1 << 50
     assert 0 < mapped_memory() < resident_memory() < 1 << 50
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"), [("1000000", 1_000_000), ("max", 2048 << 10), ("9223372036854771712", 2048 << 10)]
+)
+def test_the_limit_of_a_container_counts_where_it_is_less(monkeypatch, limit, expected):
+    """Who plans for all memory of the machine is killed in a smaller container."""
+    said = {"/proc/meminfo": "MemTotal: 4096 kB\nMemAvailable: 2048 kB", "/sys/fs/cgroup/memory.max": limit}
+    monkeypatch.setattr(memory, "_read", lambda path: said.get(path, ""))
+    assert available_memory() == expected
 
 
 def test_memory_is_counted():

@@ -470,7 +470,7 @@ def test_nodes_may_be_a_list_unless_a_file_has_that_name(place, read, tmp_path, 
     run("predict", place.walks, place.store, "filed", nodes="7,3")
     assert read(tmp_path / "filed")["node"].to_pylist() == [5]
     for wrong, named in (("nodes.txt", "nodes.txt"), ("7,600", "600"), (",".join(["1"] * 9999) + ",x", "x")):
-        with pytest.raises(InputError, match=f"there is no file .*, and '{named}' is no node; expected a file, or"):
+        with pytest.raises(InputError, match=f"there is no file .*, and '{named}' is no node; expected a "):
             run("predict", place.walks, place.store, "out", nodes=wrong)
 
 
@@ -609,6 +609,7 @@ def test_another_jobs_folder_is_refused_and_what_differs_is_named(place, bits, t
         (dict(nodes=str(tmp_path / "nodes.txt")), "number of nodes is 600 there and 1 here"),
         (dict(kind="embed"), "command is predict there and embed here"),
         (dict(model=place.exact), "model is "),
+        (dict(engine="stratified"), "engine is None there and stratified here"),
     ):
         asked = {"kind": "predict", "model": place.walks, "chunk": 100, **change}
         with pytest.raises(StoreError) as error:
@@ -671,6 +672,21 @@ def test_a_damaged_or_strange_shard_is_named_and_made_again(place, bits, tmp_pat
             run("predict", place.walks, place.store, tmp_path / "out", chunk=100)
     shard.unlink()
     assert run("predict", place.walks, place.store, tmp_path / "out", chunk=100).made == 100
+    assert bits(tmp_path / "out") == whole
+
+
+@pytest.mark.parametrize("shape", [(NODES, 23), (NODES - 1, 24), (NODES * 24,)])
+def test_columns_of_another_shape_are_named_and_made_again(place, bits, tmp_path, shape):
+    """With a column too few, all behind it would be taken for its neighbours."""
+    run("embed", place.exact, place.store, tmp_path / "out", chunk=100)
+    whole, strange = bits(tmp_path / "out"), tmp_path / "out" / ".columns" / "block-00000.npy"
+    (tmp_path / "out" / "part-00002.parquet").unlink()
+    strange.parent.mkdir()
+    np.save(strange, np.zeros(shape, np.float32))
+    with pytest.raises(StoreError, match=r"block-00000\.npy: cannot be read .*expected \(600, 24\).*delete it"):
+        run("embed", place.exact, place.store, tmp_path / "out", chunk=100)
+    strange.unlink()
+    assert run("embed", place.exact, place.store, tmp_path / "out", chunk=100).made == 100
     assert bits(tmp_path / "out") == whole
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from nodewise import NIGCN, open_store, write_store
 from nodewise.cli import COMMANDS
+from nodewise.cli.splitting import SplitOptions, choose_splits
 from nodewise.graph import synthetic
 
 OWN = ["--epochs", "20", "--epsilon", "0.1"]
@@ -185,6 +186,19 @@ def test_info_describes_the_graph(run, store):
     assert "edge homophily" in run("info", store)[1]
 
 
+def test_the_plan_is_for_the_depth_asked_for(run, tmp_path):
+    """An exact hop takes as long as any other."""
+    write_store(synthetic.dcsbm(20_000, avg_degree=10, features=8, seed=0), tmp_path / "large")
+
+    def seconds(tau):
+        report = json.loads(run("info", tmp_path / "large", "--json", "--epsilon", "0.3", "--tau", tau)[1])
+        return report["lengths"]["paper"]["max"], float(re.search(r"exact ([\d.e-]+) s", report["plan"]["reason"])[1])
+
+    (few, quick), (many, slow) = seconds("1"), seconds("4")
+    assert many > 3 * few
+    assert slow / quick == pytest.approx(many / few, rel=0.1)
+
+
 def test_datasets_lists_the_papers_seven(run):
     rows = json.loads(run("datasets", "--json")[1])
     assert sum(row["in_paper"] for row in rows) == 7
@@ -296,6 +310,13 @@ def test_the_split_of_ones_own_graph_is_shown_with_its_sizes(run, store, tmp_pat
     assert re.search(r"test micro-F1 [\d.]+% \(\d+ test nodes; 95% interval [\d.]+ to [\d.]+\)", out)
 
 
+def test_the_seed_decides_which_labels_of_ones_own_graph_are_held_out(store):
+    graph = open_store(store)
+    first, again, other = (choose_splits(graph, str(store), SplitOptions(), seed).splits[0] for seed in (1, 1, 2))
+    assert np.array_equal(first.test, again.test)
+    assert not np.array_equal(first.test, other.test)
+
+
 def test_training_on_everything_leaves_no_score(run, store, tmp_path):
     everything = ["--per-class", "50", "--val", "0", "--test", "0"]
     code, out, _ = run("train", store, "-o", tmp_path / "m", *everything, "--json", "--epochs", "5")
@@ -342,6 +363,7 @@ def test_a_place_that_is_not_writable_is_named_before_training(run, store, tmp_p
     code, _, err = run("train", store, "-o", tmp_path / "m")
     assert code == 2
     assert "is not writable" in err
+    assert "training on" not in err
 
 
 def test_train_says_what_it_chose_and_on_which_nodes(run, store, tmp_path):

@@ -167,6 +167,13 @@ def test_a_zip_that_changed_is_extracted_again(tmp_path: Path) -> None:
     assert open_files(path).member("b.bin").path.read_bytes() == b"other"
 
 
+def test_a_zip_that_changed_within_its_size_is_extracted_again(tmp_path: Path) -> None:
+    for year, content in enumerate((CONTENT, CONTENT[::-1])):
+        path = write_zip(tmp_path / "a.zip", {"b.bin": content}, zipfile.ZIP_STORED)
+        os.utime(path, (year, year))
+        assert open_files(path).member("b.bin").path.read_bytes() == content
+
+
 # ---------------------------------------------------------------------- what is broken
 
 

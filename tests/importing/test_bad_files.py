@@ -127,6 +127,9 @@ def test_rows_are_counted_without_comments_and_blank_lines():
     write("edges.txt", "# a\n# b\nu\tv\n0\t1\n\n1\t-5\n")
     with pytest.raises(InputError, match=says("edges.txt", "-5 in row 2")):
         import_graph("edges.txt")
+    write("edges.txt", "# a\n# b\nu\tv\n0\t1\n1\t2\t3\n")
+    with pytest.raises(InputError, match=says("edges.txt", "row 2 has 3 columns")):
+        import_graph("edges.txt")
 
 
 # ---------------------------------------------------------------------- nodes that do not exist
@@ -286,6 +289,7 @@ def test_a_saved_matrix_that_points_outside_itself_is_refused():
         ("node\n0\n", says("y.csv", "1 columns (node)", "expected two")),
         ("node,a,b\n0,1,2\n", says("y.csv", "3 columns (node, a, b)", "expected two")),
         ("node,label\n0,spam\n1,ham\n0,ham\n", says("y.csv", "row 3", "node 0", "'ham'", "row 1", "'spam'")),
+        ("node,label\n0,\n0,spam\n0,ham\n", says("y.csv", "row 3", "node 0", "'ham'", "row 2", "'spam'")),
         ("node,label\n0,1\n0,2\n", says("y.csv", "row 2", "node 0", "label 2", "row 1", "1")),
         ("node,label\n0,\n1,-2\n", says("y.csv", "column 'label' holds '-2' in row 2")),
         ("node,label\n0,1\n1,1.5\n", says("y.csv", "column 'label' holds '1.5' in row 2")),

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -288,6 +289,17 @@ def test_too_many_runs_for_a_budget_are_merged_in_a_larger_one(monkeypatch):
             import_store("e.csv", "store")
     import_store("e.csv", "store", resume=True)
     same("store", Graph.from_edges(ENDS))
+
+
+def test_edges_sorted_at_a_time_follow_the_memory_of_the_command_that_continues(monkeypatch):
+    """With the same memory as before they stay as many, whatever the process holds by now: sums depend on it."""
+    edges, work = EdgeStream(lambda _: iter(()), count=10**6), SimpleNamespace(done={})
+    work.note = work.done.update
+    begun = edge_stage._run_size(edges, work, 8 << 30, None)
+    monkeypatch.setattr(edge_stage, "resident_memory", lambda: 1 << 30)
+    assert edge_stage._run_size(edges, work, 8 << 30, None) == begun
+    for memory in (4 << 30, 2 << 30):
+        assert 0 < edge_stage._run_size(edges, work, memory, None) * sorting.RUN_BYTES[False] < memory
 
 
 def test_more_names_than_fit_are_counted_and_the_budget_for_them_is_told(monkeypatch):

@@ -16,6 +16,7 @@ import pytest
 from files import write
 from nodewise import InputError, StoreError
 from nodewise._util import atomic
+from nodewise._util.run_folder import RunFolder
 from nodewise.formats import csv as text
 from nodewise.importing import building, edge_stage, feature_stage, import_store, sorting
 from nodewise.importing import work_folder as work
@@ -102,6 +103,30 @@ def test_killed_at_any_journal_an_import_goes_on_to_the_same_store(monkeypatch, 
         )
         shutil.rmtree("store")
     assert at > 20
+
+
+@pytest.mark.usefixtures("small_steps")
+def test_files_are_on_the_disk_before_the_journal_mentions_them(monkeypatch):
+    """After a power cut an import must not continue from rows that never left the page cache."""
+    fsync, save, sizes, mentioned = os.fsync, RunFolder.save, {}, set()
+
+    def sync(handle):
+        fsync(handle)
+        sizes[os.fstat(handle).st_ino] = os.fstat(handle).st_size
+
+    def save_journal(self, state):
+        files = [self.path / "store" / name for name in state.get("files", {})]
+        files += [self.path / "runs" / f"{run:06}.keys" for run in range(len(state.get("runs", [])))]
+        mentioned.update(file.name for file in files)
+        assert {file.name: sizes.get(file.stat().st_ino) for file in files} == {
+            file.name: file.stat().st_size for file in files
+        }
+        save(self, state)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(RunFolder, "save", save_journal)
+    import_store(output="store", **write_files(names=False), name="g")
+    assert mentioned >= {"features.npy", "indices.npy", "labels.npy", "000000.keys", "000005.keys"}
 
 
 SCRIPT = """

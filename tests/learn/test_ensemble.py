@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import torch
 from nodewise import InputError
 from nodewise.learn import trainer
 from nodewise.learn.ensemble import VOTES, Ensemble, Member, Trained, assembled, choose, of_ridge, train_members
+from nodewise.learn.fitting import Learned, _calibrated
 from nodewise.learn.heads import Heads
 from nodewise.learn.trainer import TrainConfig, loss_of, scores_of_rows, train
 
@@ -70,6 +72,21 @@ def test_training_side_by_side_is_training_one_by_one():
         one, kept = train(lambda draw, i=i: start.taken(torch.tensor([i])), train_rows, val, alone)
         assert kept == [epochs[i]]
         assert torch.allclose(one(val[0])[0], together(val[0])[i], atol=1e-4)
+
+
+def test_the_seed_decides_the_first_weights_and_the_order_of_rows():
+    """Else members that differ in their seed alone would be one member."""
+    rows = rows_of(60, 0)
+
+    def answers(seed, make):
+        config = replace(CONFIG, epochs=3, batch_size=16, seed=seed)
+        return train(make, rows, None, config)[0](rows[0])
+
+    torch.manual_seed(5)
+    start = heads(2)
+    for make in (lambda draw: Heads(2, 10, 3, 8, 2, 0.3, True, draw=draw), lambda draw: start.taken(torch.arange(2))):
+        assert torch.equal(answers(1, make), answers(1, make))
+        assert not torch.allclose(answers(1, make), answers(2, make), atol=1e-4)
 
 
 def test_each_network_keeps_its_own_best_weights():
@@ -174,6 +191,19 @@ def test_the_judge_forgives_a_member_that_is_too_sure():
     sure[:20] = sure[:20].roll(1, 1)
     votes, _ = choose(trained(sure, torch.zeros(90, 3)), (torch.eye(90), labels), None)
     assert votes[0] > 0.5
+
+
+def test_the_temperature_is_found_on_rows_that_did_not_choose_who_votes():
+    """Each member knows every other row and is wrong about the rest: whoever a half of the rows chooses is wrong about
+    the other half, and its confidence is worth nothing."""
+    labels = torch.arange(60) % 3
+    truth = torch.nn.functional.one_hot(labels, 3).float() * 5
+    even = (torch.arange(60) % 2 == 0)[:, None]
+    parts = trained(*(torch.where(mine, truth, truth.roll(1, 1)) for mine in (even, ~even)))
+    members, votes, scales = [part.members[0] for part in parts], [0.5, 0.5], [1.0, 1.0]
+    both = Learned(assembled(parts, votes, scales), members, votes, scales, [])
+    found = _calibrated(both, parts, (torch.eye(60), labels), SimpleNamespace(balanced=False))
+    assert torch.softmax(truth[0] / found.temperature, 0).max() < 0.4
 
 
 def test_an_ensemble_is_the_weighted_mean_of_its_members():

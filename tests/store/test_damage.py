@@ -143,6 +143,15 @@ def test_a_forged_array_that_points_outside_is_noticed(full, name, value):
         open_store(full)
 
 
+@pytest.mark.parametrize("row", range(3, 9))
+def test_a_row_without_entries_is_noticed_wherever_blocks_are_cut(full, monkeypatch, row):
+    """Every node has its loop."""
+    forge(full, "indptr.npy", lambda array: array.__setitem__(row + 1, array[row]))
+    monkeypatch.setattr(block_files, "BLOCK_BYTES", 32)  # four numbers are read at a time
+    with pytest.raises(StoreError, match=r"indptr\.npy: holds impossible values"):
+        open_store(full)
+
+
 @pytest.mark.parametrize(("name", "value"), [("features_indices.npy", 9), ("features_indptr.npy", 10**6)])
 def test_forged_sparse_features_that_point_outside_are_noticed(tmp_path, name, value):
     write_store(sparse_graph(), tmp_path / "s")

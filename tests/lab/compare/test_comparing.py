@@ -132,6 +132,14 @@ def test_a_method_that_fails_is_a_row_with_its_message_and_others_still_run(agai
     assert failed.problem in (again.folder / "comparison.md").read_text()
 
 
+def test_a_failure_is_not_explained_by_the_message_of_an_earlier_one(again, tmp_path, monkeypatch):
+    assert again(["SGC"], settings={"SGC": {"hops": -1}}).row("SGC").problem.startswith("hops=-1")
+    (tmp_path / "speechless").write_text("#!/bin/sh\nread task\nexit 3\n")
+    (tmp_path / "speechless").chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "speechless"))
+    assert again(["SGC"]).row("SGC").problem == "ended with exit code 3; see results/SGC/log.txt"
+
+
 def test_a_killed_worker_is_a_row_that_says_so(again):
     kill = in_worker(lambda pid: os.kill(pid, signal.SIGKILL))
     made = again(["NIGCN", "SGC"], progress=kill)

@@ -31,6 +31,7 @@ from nodewise.lab.paper.neighbour_weights import share_of_neighbours
 from nodewise.lab.paper.page import html_page, markdown_lines
 from nodewise.lab.paper.published import facts, reported
 from nodewise.lab.paper.result import Record, shown
+from nodewise.lab.paper.runs import compared
 from nodewise.lab.paper.variants import effect
 from nodewise.lab.rivals import METHODS, method
 from nodewise.lab.rivals import settings as preset
@@ -428,6 +429,17 @@ def test_a_score_is_compared_with_the_paper_only_on_the_data_set_itself(tiny, co
     assert [column.name for column in table.columns] == ["method", "paper", "here", "difference", "paper", "here"]
     row = table.rows[1]
     assert row[3] == pytest.approx(row[2][0] - 82.13)
+
+
+def test_after_an_upgrade_a_comparison_has_another_folder(tiny, monkeypatch):
+    """In the old folder it would be refused: the results there are those of another version."""
+    folders = []
+    monkeypatch.setattr("nodewise.lab.paper.runs.compare", lambda source, folder, *_, **__: folders.append(folder))
+    for number in ("2.0", "2.0", "2.1"):
+        monkeypatch.setattr("nodewise.lab.paper.runs.versions", lambda number=number: {"torch": number})
+        compared("cora", "cora", ["SGC"], [], tiny, settings={})
+    assert folders[0] == folders[1]
+    assert folders[0] != folders[2]
 
 
 def test_a_method_that_failed_is_a_word_in_the_table(cora):

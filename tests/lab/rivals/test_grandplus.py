@@ -68,6 +68,26 @@ def test_predictions_are_pulled_to_their_sharpened_mean_where_it_is_sure():
     assert float(disagreement([o[1:] for o in outs], 0.5)) == 0
 
 
+def test_agreement_counts_more_with_every_step_of_the_warm_up():
+    """With a network that stays as it is, nothing dropped and all nodes in every step, only the weight of the agreement
+    grows: 0, 1/2, 1, 1."""
+    graph = synthetic.dcsbm(200, avg_degree=8, classes=3, features=6, signal=3.0, seed=2)
+    nodes = np.arange(30)
+    everything = dict(drop_node=0.0, dropout=0.0, unlabelled_batch=200)
+    model = GRANDPlus(epochs=30, warmup=2, temperature=0.5, **everything).fit(graph, nodes)
+    view, labels, rng = model._view(graph, nodes), torch.from_numpy(graph.labels[nodes]), np.random.default_rng(0)
+    network = model._make_network(6, 3)
+    network.load_state_dict(model.networks_.state_dict())
+    with torch.no_grad():
+        losses = [float(next(model._losses(network, view, nodes, labels, rng))) for _ in range(4)]
+        known = float(torch.nn.functional.cross_entropy(model._out(network, view, nodes), labels))
+    assert losses[0] == pytest.approx(known, rel=1e-5)
+    agreement = losses[2] - known
+    assert agreement > 1e-4
+    assert losses[1] - known == pytest.approx(agreement / 2, rel=1e-2)
+    assert losses[3] == pytest.approx(losses[2], rel=1e-5)
+
+
 def test_training_draws_unlabelled_nodes_and_answers_without_dropping():
     graph = synthetic.dcsbm(200, avg_degree=8, classes=3, features=6, seed=2)
     model = GRANDPlus(epochs=3, unlabelled=50).fit(graph, range(30))
