@@ -777,9 +777,3 @@ def test_other_columns_are_refused_before_anything_is_written(named, tmp_path, k
     with pytest.raises(InputError, match=r"other does not fit the model in .*'age' in the graph and 'f0'"):
         run(kind, named / "walks", str(named / "other"), tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-def test_shards_of_another_engine_are_not_mixed_with_those_of_this_one(place, tmp_path):
-    run("predict", place.walks, place.store, tmp_path / "out", engine="exact")
-    with pytest.raises(StoreError, match="engine is exact there and walks here"):
-        run("predict", place.walks, place.store, tmp_path / "out", engine="walks")

@@ -412,23 +412,6 @@ def test_a_word_where_a_number_or_auto_belongs_is_one_message(run, store, tmp_pa
     assert not (tmp_path / "m").exists()
 
 
-def test_the_seed_decides_which_nodes_are_held_out(run, store, tmp_path):
-    scores = []
-    for seed in (0, 1):
-        _, out, _ = run("train", store, "-o", tmp_path / f"m{seed}", "--seed", seed, "--json", "--epochs", 2)
-        scores.append(json.loads(out)["confusion"])
-    assert scores[0] != scores[1]
-
-
-def test_a_place_that_cannot_hold_a_model_is_known_before_training(run, store, tmp_path):
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
-    code, _, err = run("train", store, "-o", tmp_path / "mine", "--overwrite")
-    assert code == 2
-    assert "training on" not in err
-    assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
-
-
 def test_ctrl_c_in_training_says_that_nothing_is_kept(run, store, tmp_path, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt

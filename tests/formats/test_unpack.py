@@ -16,7 +16,7 @@ import pytest
 
 from nodewise._util.errors import InputError, StoreError
 from nodewise.formats.ogb import read_ogb
-from nodewise.formats.unpack import Zip, open_files, open_zip
+from nodewise.formats.unpack import Zip, open_files
 from tiny_layouts import Tiny, assert_same, write_ogb_binary, zipped
 
 CONTENT = bytes(range(256)) * 40
@@ -230,14 +230,3 @@ def test_a_disk_that_is_too_small_is_named_before_anything_is_written(
 def test_a_path_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none\.zip: no such file"):
         open_files(tmp_path / "none.zip")
-
-
-def test_an_archive_that_changed_is_extracted_anew_though_its_size_is_the_same(tmp_path):
-    path = tmp_path / "a.zip"
-    for content in (b"old", b"new"):
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr(zipfile.ZipInfo("x"), content)
-        os.utime(path, (1e9, 1e9 + (content == b"new")))
-        zipped = open_zip(path)
-        assert zipped.member("x").path.read_bytes() == content
-        zipped.close(keep=True)

@@ -442,10 +442,3 @@ def test_an_empty_graph_is_an_error():
     np.save("x.npy", np.ones((0, 2)))
     with pytest.raises(InputError, match="empty"):
         import_graph("edges.npy", "x.npy")
-
-
-def test_rows_that_clash_are_counted_from_the_file_where_others_have_no_label():
-    write("edges.csv", "u,v\na,b\nb,c\n")
-    write("labels.csv", "node,label\nc,\nb,\na,red\na,blue\n")
-    with pytest.raises(InputError, match=r"row 4 gives node 'a' the label 'blue', row 3 gives it 'red'"):
-        import_graph("edges.csv", labels="labels.csv")

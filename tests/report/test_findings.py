@@ -132,6 +132,8 @@ def test_the_command_writes_the_page_and_prints_the_numbers(run, graph, model, t
 def test_what_cannot_be_reported_is_said(model, graph, tmp_path):
     with pytest.raises(InputError, match=r"no labels, so there is nothing to report"):
         findings.find(model, graph.replace(labels=None, label_names=None))
+    with pytest.raises(InputError, match=r"has 400 nodes .* its held-out nodes are others"):
+        findings.find(model, graph.subgraph(np.arange(400)))
     with pytest.raises(InputError, match=r"report\.txt: expected a name that ends in \.html"):
         nw.write_report(model, graph, tmp_path / "report.txt")
     (tmp_path / "there.html").write_text("mine")

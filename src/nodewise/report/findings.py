@@ -86,6 +86,13 @@ def find(model: NIGCN, graph: Graph, seed: int = 0, progress: Progress = silent)
         raise InputError("report: expected one label per node; this graph or model has several")
     if graph.labels is None:
         raise InputError(f"{graph.name} has no labels, so there is nothing to report; import it with --labels")
+    learned = model.learned_from_
+    if learned is not None and (learned.nodes, learned.edges) != (graph.num_nodes, graph.num_edges):
+        raise InputError(
+            f"{graph.name} has {graph.num_nodes:,} nodes and {graph.num_edges:,} edges; this model was trained on "
+            f"{learned.graph}, with {learned.nodes:,} and {learned.edges:,}: its held-out nodes are others. Give the "
+            f"graph that it was trained on"
+        )
     names = [str(model._classes.name(i)) for i in range(model.classes_.size)]
     nodes, proba, truth, words = _scored(model, graph)
     wrong = proba.argmax(1) != truth
