@@ -193,7 +193,7 @@ def shuffled_features(kind: str, header: str = "node") -> str:
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_rows_in_any_order_reach_their_nodes(monkeypatch, kind):
-    monkeypatch.setattr("nodewise.importing.importer.ROWS_AT_A_TIME", 3)
+    monkeypatch.setattr("nodewise.importing.from_files.ROWS_AT_A_TIME", 3)
     import_store(write("e.csv", csv_rows()), "store", shuffled_features(kind))
     same("store", Graph.from_edges(ENDS, features=X))
 
@@ -303,11 +303,11 @@ def test_edges_sorted_at_a_time_follow_the_memory_of_the_command_that_continues(
 
 
 def test_more_names_than_fit_are_counted_and_the_budget_for_them_is_told(monkeypatch):
-    from nodewise.importing import importer
+    from nodewise.importing import from_files
 
     rows = "".join(f"user-{i},user-{i + 1}\n" for i in range(200_000))
     write("e.csv", "source,target\n" + rows)
-    monkeypatch.setattr(importer, "names_room", lambda *_: 1 << 20)
+    monkeypatch.setattr(from_files, "names_room", lambda *_: 1 << 20)
     with pytest.raises(InputError, match=r"numbering about (19|20)\d,\d{3} names of nodes takes at least .*--memory"):
         import_store("e.csv", "store", memory=resident_memory() + 10**9)
     assert not Path("store").exists()

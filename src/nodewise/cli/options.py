@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 Source = Annotated[
     str,
     typer.Argument(metavar="SOURCE", help="A data set by name, a store folder, or an .npz file."),
+]
+SourceOrFiles = Annotated[
+    str | None,
+    typer.Argument(metavar="SOURCE", help="A data set by name, a store folder, or an .npz file; or use --edges."),
 ]
 DataDir = Annotated[Path | None, typer.Option(help="Folder of data sets. (default: $NODEWISE_DATA, else the cache)")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -38,6 +43,8 @@ Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Show only results, warnings and errors.", callback=be_quiet)
 ]
 
+until_the_end = ExitStack()  # closes what is open when a command ends
+
 
 def as_command(function: Callable[..., None]) -> Callable[..., None]:
     """``function`` as typer takes it: a parameter that is a dataclass becomes one option per field; with --quiet."""
@@ -54,7 +61,8 @@ def as_command(function: Callable[..., None]) -> Callable[..., None]:
 
     def run(*, quiet: bool, **values: Any) -> None:
         filled = {name: group(**{f.name: values.pop(f.name) for f in fields(group)}) for name, group in groups.items()}
-        function(**values, **filled)
+        with until_the_end:
+            function(**values, **filled)
 
     run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     run.__annotations__ = {option.name: option.annotation for option in options}

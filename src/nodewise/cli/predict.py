@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nodewise.cli.console import complain, print_json, say, stages
-from nodewise.cli.options import Address, DataDir, Memory, On, Source, Threads, given
+from nodewise.cli.files import FileOptions, source_or_files
+from nodewise.cli.options import Address, DataDir, Memory, On, SourceOrFiles, Threads, given
 
 if TYPE_CHECKING:
     from nodewise.batch.job import Kind
@@ -40,11 +41,12 @@ class ShardOptions:
 
 def predict(
     model: Model,
-    source: Source,
     output: Annotated[
         Path, typer.Option("-o", "--output", help="A folder of shards, a .parquet or .csv file, or - (stdout).")
     ],
     options: ShardOptions,
+    files: FileOptions,
+    source: SourceOrFiles = None,
     coverage: Annotated[
         float | None,
         typer.Option(help="Write sets of labels that contain the true one this often, for example 0.9."),
@@ -62,7 +64,7 @@ def predict(
         bool, typer.Option("--all-probabilities", help="Write a column for the probability of each class, too.")
     ] = False,
 ) -> None:
-    """Predict the label of each node of SOURCE with MODEL.
+    """Predict the label of each node of SOURCE, or of your own files (--edges, --features, --labels), with MODEL.
 
     One row (node, label, probability, known) per node, where 'known' is the label that SOURCE gives it, or empty;
     where nodes have several labels, one row per label. With --coverage, one row per label in the node's set, the most
@@ -71,6 +73,7 @@ def predict(
     """
     which = given(coverage=coverage, min_confidence=min_confidence, top=top)
     which |= {"keep_known": keep_known, "all_probabilities": all_probabilities}
+    source, _ = source_or_files(source, files)
     write_shards("predict", model, source, output, options, **which)
 
 

@@ -32,7 +32,8 @@ class SplitOptions:
     test: Annotated[int | None, _option("Test nodes in a random split. (default: 1000)")] = None
     split: Annotated[str | None, _option("Use the split that comes with the data.", metavar="official")] = None
     split_file: Annotated[
-        Path | None, _option("Splits from an npz file: integer arrays train, val and test, one row per split.")
+        Path | None,
+        _option("Splits: a table with columns node and part, or an npz file with arrays train, val and test."),
     ] = None
 
     @property
@@ -67,11 +68,11 @@ def choose_splits(graph: Graph, source: str, options: SplitOptions, seed: int) -
     """
     from nodewise._util.errors import InputError
     from nodewise.datasets import registry
-    from nodewise.formats.split_file import read_split_file
     from nodewise.graph.splits import PARTS, held_out_splits, official_split, random_splits
+    from nodewise.importing.onto_graph import read_splits
 
     if options.split_file is not None:
-        return Chosen(read_split_file(options.split_file, graph.num_nodes), str(options.split_file))
+        return Chosen(read_splits(graph, options.split_file), str(options.split_file))
     if graph.labels is None:
         raise InputError(f"{graph.name} has no labels to learn from; import it with --labels")
     own, by_default = registry.lookup(source) is None, options == SplitOptions()
@@ -81,7 +82,13 @@ def choose_splits(graph: Graph, source: str, options: SplitOptions, seed: int) -
     if by_default and own:
         drawn = held_out_splits(graph.labels, 1, seed)
         return Chosen(drawn, f"random within each class (seed {seed}), {_sizes(drawn[0])}", own)
-    drawn = random_splits(graph.labels, 1 if options.splits is None else options.splits, seed=seed, **options.sizes)
+    drawn = random_splits(
+        graph.labels,
+        1 if options.splits is None else options.splits,
+        seed=seed,
+        label_names=graph.label_names,
+        **options.sizes,
+    )
     return Chosen(drawn, f"random (seed {seed}), {_sizes(drawn[0])}")
 
 

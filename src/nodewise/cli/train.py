@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nodewise.cli.console import complain, print_json, print_table, say, stages
+from nodewise.cli.files import FileOptions, source_or_files
 from nodewise.cli.model_options import ModelOptions, model_params
-from nodewise.cli.options import Address, DataDir, Json, Memory, On, Source, Threads, given, load_source
+from nodewise.cli.options import Address, DataDir, Json, Memory, On, SourceOrFiles, Threads, given, load_source
 from nodewise.cli.splitting import Inductive, SplitOptions, choose_splits
 
 if TYPE_CHECKING:
@@ -22,9 +23,10 @@ SHOWN_CLASSES = 20
 
 
 def train(
-    source: Source,
     split_options: SplitOptions,
     params: ModelOptions,
+    files: FileOptions,
+    source: SourceOrFiles = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Folder for the model. (default: ./NAME-model)")
     ] = None,
@@ -53,7 +55,7 @@ def train(
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Train on SOURCE, report the score, and save the model.
+    """Train on SOURCE, or on your own files (--edges, --features, --labels), report the score, and save the model.
 
     A named data set uses its official split, or 20 training nodes per class. On your own graph, a part of the labels is
     held out for the score; then the model is trained again on all labels and saved.
@@ -65,6 +67,7 @@ def train(
 
     settings = {**model_params(preset, params), **given(threads=threads, memory=memory), "seed": seed}
     started = time.perf_counter()
+    source, words = source_or_files(source, files)
     graph = load_source(source, data_dir)
     loading = time.perf_counter() - started
     place = output or Path(f"{Path(graph.name).name}-model")
@@ -88,7 +91,7 @@ def train(
         return
     _show(result, loading, chosen.origin)
     again = f", trained again on all {sum(part.size for part in chosen.splits[0]):,} labels" if refit else ""
-    say(f"model saved in {place}{again}. Next: nodewise predict {place} {source} -o labels.csv")
+    say(f"model saved in {place}{again}. Next: nodewise predict {place} {words} -o labels.csv")
 
 
 def _evaluate(graph: Graph, splits: list[Split], params: dict[str, Any], **how: Any) -> Evaluation:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 class Column:
     """Values and their place in a file. ``values`` is a ChunkedArray: int64, double, large_string or, raw, any type."""
 
-    path: Path
+    path: Any  # or what else messages call the table
     name: str
     values: Any
     unit: str = "row"
@@ -53,7 +52,7 @@ class Column:
         return InputError(f"{self.path}: column {self.name!r} holds {shown} in {self.place(index)}; {expected}")
 
 
-def of_array(path: Path, name: str, array: AnyArray, unit: str, first: int) -> Column:
+def of_array(path: Any, name: str, array: AnyArray, unit: str, first: int) -> Column:
     """A column over the part of a numpy array that starts at ``first``."""
     if array.dtype.kind not in "iufUb" or array.dtype.char == "g":  # Arrow has no long double
         raise InputError(f"{path}: {name} is of type {array.dtype}; expected node ids as whole numbers or names")

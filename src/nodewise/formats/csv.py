@@ -1,18 +1,18 @@
-"""CSV and TSV files, plain or gzipped, read as columns, one block of rows at a time; semicolons may separate fields.
+"""Text files of rows, plain or compressed by gzip or zstd, read as columns, one block of rows at a time.
 
 A first line without a number in its first two fields, or whose first field is the name of a node column, is taken as
-column names, unless ``header`` says otherwise. In ``.txt`` files, leading lines that start with '#' are comments.
+column names, unless ``header`` says otherwise. Fields are separated as the first line shows: by commas, tabs,
+semicolons or, in files that are not called .csv or .tsv, blanks. In those files, leading lines that start with '#' or
+'%' are comments, as in the edge lists of SNAP and KONECT.
 """
 
 from __future__ import annotations
 
 import csv
 import dataclasses
-import gzip
 import io
 import itertools
 import re
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -31,11 +31,14 @@ NODE_NAMES = ("node", "id", "name", "node_id", "", "__index_level_0__")  # the l
 END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
 LABEL_NAMES = ("label", "y", "class")
 KNOWN_NAMES = {*NODE_NAMES, *LABEL_NAMES, *itertools.chain(*END_NAMES)}
-DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
-SEMICOLON = ";"  # where a first line has it and not the usual delimiter
-DELIMITER_NAMES = {",": "commas", "\t": "tabs", SEMICOLON: "semicolons"}
+BLANK = " "  # any number of spaces and tabs
+USUAL = {".csv": ",", ".tsv": "\t", ".txt": "\t", ".edges": BLANK, ".edgelist": BLANK, ".el": BLANK, ".dat": BLANK}
+STRICT = (".csv", ".tsv")  # no comments, and blanks do not separate fields
+DELIMITER_NAMES = {",": "commas", "\t": "tabs", ";": "semicolons", BLANK: "spaces"}
+NAMED_DELIMITERS = {"comma": ",", "tab": "\t", "\\t": "\t", "semicolon": ";", "space": BLANK}
+CODECS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}  # by the first bytes of a file
+COMPRESSED = (".gz", ".zst", ".zstd")
 FOREIGN = {  # how files begin that are something else than their names say
-    b"\x1f\x8b": "a gzip file; add .gz to its name",
     b"PAR1": "a Parquet file; name it .parquet",
     b"PK\x03\x04": "a zip or Excel file; extract it, or save it as CSV",
     b"\xff\xfe": "text in UTF-16 or UTF-32; save it in UTF-8",
@@ -117,22 +120,37 @@ class TextTable:
 
 def is_text(path: Path) -> bool:
     """Whether the name of ``path`` is that of a text file."""
-    return _suffix(path) in DELIMITERS
+    return _suffix(path) in USUAL
 
 
-def open_text(path: Path, header: bool | None) -> TextTable:
+def checked_delimiter(delimiter: str | None) -> str | None:
+    """One character, from what the user says.
+
+    >>> checked_delimiter("tab"), checked_delimiter("|")
+    ('\\t', '|')
+    """
+    if delimiter is None:
+        return None
+    found = NAMED_DELIMITERS.get(delimiter, delimiter)
+    if len(found) != 1 or not found.isascii() or found.isalnum() or found in '"\r\n.-+':
+        raise InputError(
+            f"--delimiter {delimiter!r}: expected one character that is not in numbers or words, or comma, tab, "
+            f"semicolon or space"
+        )
+    return found
+
+
+def open_text(path: Path, header: bool | None = None, delimiter: str | None = None) -> TextTable:
     """Read the first lines of ``path`` and find the names of its columns."""
     with _reading(path):
-        with _open_bytes(path) as stream:
+        with _opened_bytes(path)[1] as stream:
             begin = stream.read(4)
-        comments, delimiter, records = _first_records(path)
-    foreign = next((what for bytes_, what in FOREIGN.items() if begin.startswith(bytes_)), None)
-    if foreign is not None:
-        raise InputError(f"{path}: is {foreign}")
+        foreign = next((what for bytes_, what in FOREIGN.items() if begin.startswith(bytes_)), None)
+        if foreign is not None:
+            raise InputError(f"{path}: is {foreign}")
+        comments, delimiter, records = _first_records(path, delimiter)
     if not records:
-        raise InputError(
-            f"{path}: the file is empty; expected rows of fields separated by {DELIMITER_NAMES[delimiter]}"
-        )
+        raise InputError(f"{path}: the file is empty; expected rows of fields separated by {_named(delimiter)}")
     named = _is_header(records[0]) if header is None else header
     names = [field.strip() for field in records[0]] if named else [str(i + 1) for i in range(len(records[0]))]
     if any("\udc80" <= letter <= "\udcff" for letter in "".join(names)):
@@ -162,22 +180,48 @@ def refuse_header_that_is_data(table: TextTable, columns: list[Column]) -> None:
 
 
 def _reading(path: Path) -> AbstractContextManager[None]:
-    return reading(path, "a text file", (EOFError, zlib.error, csv.Error), advice="fetch or write it again")
+    return reading(path, "a text file", (EOFError, csv.Error), advice="fetch or write it again")
+
+
+def _named(delimiter: str) -> str:
+    return DELIMITER_NAMES.get(delimiter, repr(delimiter))
 
 
 def _suffix(path: Path) -> str:
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes[-1:] == [".gz"]:
+    if suffixes[-1:] and suffixes[-1] in COMPRESSED:
         suffixes.pop()
     return suffixes[-1] if suffixes else ""
 
 
-def _is_gzip(path: Path) -> bool:
-    return path.suffix.lower() == ".gz"
+def _opened_bytes(path: Path) -> tuple[Any, Any]:
+    """The open file, which knows how far it was read, and the stream of its bytes, decompressed."""
+    file = pa.OSFile(str(path))
+    begin = file.read(4)
+    file.seek(0)
+    codec = next((codec for magic, codec in CODECS.items() if begin.startswith(magic)), None)
+    return file, file if codec is None else pa.CompressedInputStream(file, codec)
 
 
-def _open_bytes(path: Path) -> Any:
-    return gzip.open(path, "rb") if _is_gzip(path) else path.open("rb")
+class _EvenBlanks:
+    """A stream in which one tab stands for each run of blanks, and lines neither begin nor end with one."""
+
+    closed = False
+
+    def __init__(self, stream: Any) -> None:
+        self._stream, self._rest = stream, b""
+
+    def close(self) -> None:
+        self._stream.close()
+        self.closed = True
+
+    def read(self, size: int) -> bytes:
+        """Whole lines; nothing at the end."""
+        lines = self._rest
+        while b"\n" not in lines and (block := self._stream.read(size)):
+            lines += block
+        lines, end, self._rest = lines.rpartition(b"\n") if b"\n" in lines else (lines, b"", b"")
+        return b"\n".join(b"\t".join(line.split()) for line in lines.split(b"\n")) + end
 
 
 def _is_header(first: list[str]) -> bool:
@@ -186,28 +230,40 @@ def _is_header(first: list[str]) -> bool:
     return not any(re.match(NUMBER, field) for field in first[:2])
 
 
-def _first_records(path: Path) -> tuple[int, str, list[list[str]]]:
+def _first_records(path: Path, delimiter: str | None) -> tuple[int, str, list[list[str]]]:
     """How many empty lines and comments there are, the delimiter, and up to two records after them."""
-    comments, delimiter = 0, DELIMITERS[_suffix(path)]
-    with _open_bytes(path) as stream:
+    comments, suffix = 0, _suffix(path)
+    with _opened_bytes(path)[1] as stream:
         # Bytes that are not text pass here: reading the column names their row.
         lines = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
         for line in lines:
-            if line.strip("\r\n") and not (_suffix(path) == ".txt" and line.startswith("#")):
-                if delimiter not in line and SEMICOLON in line:
-                    delimiter = SEMICOLON
-                rest = itertools.chain([line], lines)
+            if line.strip("\r\n") and (suffix in STRICT or not line.startswith(("#", "%"))):
+                delimiter = delimiter or _delimiter(line, suffix)
+                rest: Iterator[str] = itertools.chain([line], lines)
+                if delimiter == BLANK:
+                    rest = (BLANK.join(line.split()) for line in rest)
                 records = (record for record in csv.reader(rest, delimiter=delimiter) if record)
                 return comments, delimiter, list(itertools.islice(records, 2))
             comments += 1
-    return comments, delimiter, []
+    return comments, delimiter or USUAL.get(suffix, ","), []
+
+
+def _delimiter(line: str, suffix: str) -> str:
+    """What separates the fields of a line: what is usual for such a file or, where that does not occur, another."""
+    usual = USUAL.get(suffix, ",")
+    if suffix not in STRICT and re.search(r" \t|\t ", line):
+        return BLANK
+    others = ("\t", ";", ",", *((BLANK,) if suffix not in STRICT else ()))
+    candidates = others if usual == BLANK else (usual, *others)
+    return next((found for found in candidates if found in line.strip()), usual)
 
 
 def _opened(table: TextTable, types: Mapping[int, Any], threads: bool = True, on_uneven: Any = None) -> Any:
     """A reader of batches; Arrow reads the first one here."""
-    table.file = pa.OSFile(str(table.path))
+    table.file, stream = _opened_bytes(table.path)
+    blanks = table.delimiter == BLANK
     return pacsv.open_csv(
-        pa.CompressedInputStream(table.file, "gzip") if _is_gzip(table.path) else table.file,
+        _EvenBlanks(stream) if blanks else stream,
         pacsv.ReadOptions(
             use_threads=threads,
             block_size=table.block_bytes,
@@ -215,7 +271,9 @@ def _opened(table: TextTable, types: Mapping[int, Any], threads: bool = True, on
             column_names=[f"c{i}" for i in range(len(table.names))],  # the file's own need not be unique
             skip_rows_after_names=int(table.named),
         ),
-        pacsv.ParseOptions(delimiter=table.delimiter, newlines_in_values=True, invalid_row_handler=on_uneven),
+        pacsv.ParseOptions(
+            delimiter="\t" if blanks else table.delimiter, newlines_in_values=True, invalid_row_handler=on_uneven
+        ),
         pacsv.ConvertOptions(
             column_types={f"c{i}": kind for i, kind in types.items()},
             include_columns=[f"c{i}" for i in types],
@@ -245,10 +303,10 @@ def _raw_batches(table: TextTable, columns: list[int], skip: int) -> Iterator[An
             raise InputError(
                 f"{table.path}: row {row.number - table.comments - table.named:,} has "
                 f"{counted(row.actual_columns, 'column')}, the first line has {row.expected_columns}; fields are "
-                f"separated by {DELIMITER_NAMES[table.delimiter]}. Fix the row"
+                f"separated by {_named(table.delimiter)}. Fix the row"
             ) from error
         if "straddl" not in str(error):
-            between = DELIMITER_NAMES[table.delimiter]
+            between = _named(table.delimiter)
             raise InputError(f"{table.path}: {error}; expected {between} between fields") from error
         if _count_quotes(table.path) % 2:
             raise table.open_quote(rows + 1) from error
@@ -258,5 +316,5 @@ def _raw_batches(table: TextTable, columns: list[int], skip: int) -> Iterator[An
 
 
 def _count_quotes(path: Path) -> int:
-    with _reading(path), _open_bytes(path) as stream:
+    with _reading(path), _opened_bytes(path)[1] as stream:
         return sum(part.count(b'"') for part in iter(lambda: stream.read(1 << 20), b""))

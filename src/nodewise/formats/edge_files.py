@@ -17,9 +17,10 @@ from nodewise.formats import columns
 from nodewise.formats.columns import Column
 from nodewise.formats.csv import END_NAMES, TextTable, refuse_header_that_is_data
 from nodewise.formats.graph_npz import WEIGHT_KEYS
+from nodewise.formats.matrix_market import read_matrix_market
 from nodewise.formats.npy import NpyFile
 from nodewise.formats.npz import NpzFile
-from nodewise.formats.tables import ReadOptions, Table, is_array_file, open_table
+from nodewise.formats.tables import ReadOptions, Source, Table, is_array_file, open_table
 from nodewise.graph.checks import EXPECTED_WEIGHT, HEAVIEST, LEAST_LOOP, wrong_weights
 
 WEIGHT_NAMES = ("weight", "w")
@@ -40,7 +41,7 @@ class EdgePart(NamedTuple):
 class EdgeFile:
     """Edges to be read from a file. ``parts(ids_are_text)`` starts from the beginning each time."""
 
-    path: Path
+    path: Source
     parts: Callable[[bool], Iterator[EdgePart]]
     weighted: bool
     count: int | None = None
@@ -48,12 +49,14 @@ class EdgeFile:
     share: Callable[[], float] | None = None
 
 
-def open_edges(path: Path, options: ReadOptions, memory: int, stack: ExitStack) -> EdgeFile:
+def open_edges(path: Source, options: ReadOptions, memory: int, stack: ExitStack) -> EdgeFile:
     """Edges in a table, a ``(2, E)`` array or a sparse matrix; ``stack`` closes what is open for them."""
     if not is_array_file(path):
         return _in_table(open_table(path, options))
     if path.suffix.lower() == ".npy":
         return _in_array(path, NpyFile(path), None)
+    if path.suffix.lower() == ".mtx":
+        return _in_matrix(path, read_matrix_market(path, memory))
     content = NpzFile(path)
     if "edge_index" in content:
         arrays = content.arrays_or_files("edge_index", *WEIGHT_KEYS, memory=memory, stack=stack)
@@ -107,7 +110,7 @@ def _in_table(table: Table) -> EdgeFile:
     if len(table.names) < 2:
         raise InputError(
             f"{table.path}: one column ({', '.join(table.names)[:80]}); expected at least two, the ends of each edge. "
-            f"Fields are separated by commas in .csv files, by tabs in .tsv and .txt files, or by semicolons"
+            f"Pass --delimiter if something else separates fields than commas, tabs, semicolons or, in .txt, spaces"
         )
     ends = _end_columns(table.names)
     first = table.names[0].strip().lower()

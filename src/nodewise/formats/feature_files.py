@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -21,11 +22,15 @@ from nodewise.formats.columns import Column
 from nodewise.formats.csv import NODE_NAMES, TextTable
 from nodewise.formats.feature_columns import encoded, kind_to_read, numbers_in, plan_columns, words_of
 from nodewise.formats.graph_npz import CSR_PARTS, features_in
+from nodewise.formats.label_files import label_columns
+from nodewise.formats.matrix_market import read_matrix_market
 from nodewise.formats.npy import NpyFile
 from nodewise.formats.npz import NpzFile
 from nodewise.formats.raw_graph import array_features
-from nodewise.formats.tables import ReadOptions, Table, is_array_file, open_table
+from nodewise.formats.tables import ReadOptions, Source, Table, is_array_file, open_table
 from nodewise.graph.checks import checked_features
+
+log = logging.getLogger("nodewise")
 
 ELSEWHERE = ("node", "node_id")  # names of a column of node ids that is not the first
 TRIPLES = ("feature", "value")  # names of the other two columns of a table with one row per value
@@ -42,7 +47,7 @@ class FeatureFile:
     are those of the file. In a file of ``triples`` each has one value, and a node several rows.
     """
 
-    path: Path
+    path: Source
     width: int
     rows: Callable[[int], Iterator[AnyArray]]
     num_rows: Callable[[], int]  # may read the whole file
@@ -53,17 +58,24 @@ class FeatureFile:
     triples: bool = False
 
 
-def open_features(path: Path, options: ReadOptions, memory: int, stack: ExitStack) -> FeatureFile:
-    """Features in a table, an array or a sparse matrix; ``stack`` closes what is open for them."""
+def open_features(
+    path: Source, options: ReadOptions, memory: int, stack: ExitStack, with_labels: bool = False
+) -> FeatureFile:
+    """Features in a table, an array or a sparse matrix; ``stack`` closes what is open for them.
+
+    ``with_labels``: the table has the labels as well, which are no features.
+    """
     if not is_array_file(path):
         table = open_table(path, options)
         if options.text is None and _is_triples(table):
             return _in_triples(table, memory)
-        return _in_table(table, options, memory)
+        return _in_table(table, options, memory, label_columns(table, options)[1] if with_labels else [])
     if options.text is not None:
         raise InputError(f"{path}: holds arrays, which have no column {options.text!r}; --text is for tables")
     if path.suffix.lower() == ".npy":
         return _in_array(path, NpyFile(path))
+    if path.suffix.lower() == ".mtx":
+        return _in_matrix(path, read_matrix_market(path, memory))
     content = NpzFile(path)
     if "x" in content and not any(part in content for part in CSR_PARTS):
         return _in_array(path, content.arrays_or_files("x", memory=memory, stack=stack)["x"])
@@ -75,6 +87,10 @@ def open_features(path: Path, options: ReadOptions, memory: int, stack: ExitStac
             f"{path}: holds {content.holds()}; expected x, or x_data, x_indices, x_indptr and x_shape, or a matrix "
             f"that scipy.sparse.save_npz wrote"
         )
+    return _in_matrix(path, matrix)
+
+
+def _in_matrix(path: Path, matrix: Any) -> FeatureFile:
     try:
         checked: Any = checked_features(matrix, matrix.shape[0])
     except InputError as error:
@@ -88,10 +104,12 @@ def _in_array(path: Path, array: NpyFile | AnyArray) -> FeatureFile:
     return FeatureFile(path, stream.width, stream.parts, lambda: array.shape[0], stream.dtype)
 
 
-def _in_table(table: Table, options: ReadOptions, memory: int) -> FeatureFile:
+def _in_table(table: Table, options: ReadOptions, memory: int, labels: list[int]) -> FeatureFile:
     text = None if options.text is None else _named_column(table, options.text)
     node = _node_column(table, text)
-    features = [i for i in range(len(table.names)) if i not in (node, text)]
+    features = [i for i in range(len(table.names)) if i not in (node, text, *labels)]
+    if labels:
+        log.info("%s: labels, not features: %s", table.path, ", ".join(table.names[i] for i in labels)[:80])
     if not features and text is None:
         raise InputError(f"{table.path}: has no column of features; expected at least one beside the node ids")
     if node is None and features[:1] == [0]:

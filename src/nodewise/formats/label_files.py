@@ -1,10 +1,10 @@
-"""Read the file of labels of an import: (node, label) in any order, or an array in node order."""
+"""Read the file of labels of an import: (node, label) in any order, a column per class, or an array in node order."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from pathlib import Path
+import logging
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,91 +14,166 @@ import pyarrow.compute as pc
 from nodewise._util.errors import InputError, warn
 from nodewise._util.memory import room_for, too_small
 from nodewise._util.types import AnyArray, IntArray
+from nodewise._util.words import counted
 from nodewise.formats import columns
 from nodewise.formats.columns import Column
 from nodewise.formats.csv import LABEL_NAMES, NODE_NAMES, TextTable, refuse_header_that_is_data
+from nodewise.formats.matrix_market import read_matrix_market
 from nodewise.formats.npy import NpyFile
 from nodewise.formats.npz import TIMES, NpzFile
 from nodewise.formats.raw_graph import node_labels
-from nodewise.formats.tables import ReadOptions, Table, is_array_file, open_table
+from nodewise.formats.tables import ReadOptions, Source, Table, is_array_file, open_table
 from nodewise.graph.checks import UNKNOWN
 
 UNKNOWN_WORDS = ("", "nan", "na", "-1")  # written by pandas, R and other tools for an unknown label
 DOUBTFUL_WORDS = ("nan", "na")  # may also be the name of a class
 
+log = logging.getLogger("nodewise")
+
 
 @dataclasses.dataclass(frozen=True)
 class LabelFile:
-    """Labels, read whole: an ``array`` in node order, or a column of ``nodes`` and one of ``labels``."""
+    """Labels, read whole: a column of ``labels``, or an ``array`` with one row per node or, with ``nodes``, per row.
 
-    path: Path
+    ``names``: of the columns of a 0/1 array. ``several``: a node may have several rows, one per label.
+    """
+
+    path: Source
     array: AnyArray | None = None
     nodes: Column | None = None
     labels: Column | None = None
+    names: list[str] | None = None
+    several: bool = False
 
 
-def read_labels(path: Path, options: ReadOptions, ids_are_text: bool, memory: int) -> LabelFile:
+def read_labels(path: Source, options: ReadOptions, ids_are_text: bool, memory: int) -> LabelFile:
     """Labels from a table or an array."""
     if not is_array_file(path):
-        return _from_table(open_table(path, options), ids_are_text, memory)
+        return _from_table(open_table(path, options), options, ids_are_text, memory)
     if path.suffix.lower() == ".npy":
         file = NpyFile(path)
         room_for(f"reading {path}", memory, TIMES * file.nbytes)
         array = file[...]
-    else:
+    elif path.suffix.lower() == ".npz":
         content = NpzFile(path)
         if "y" not in content:
             raise InputError(f"{path}: holds {content.holds()}; expected an array y")
         array = content.arrays("y", memory=memory)["y"]
+    else:
+        array = read_matrix_market(path, memory).toarray()
     return LabelFile(path, array=node_labels(path, array, array.shape[0] if array.ndim else 0))
 
 
 def labels_of_nodes(file: LabelFile, node_of_row: IntArray | None) -> tuple[AnyArray, list[str] | None]:
-    """One label per node up to the last one that has a label, -1 if unknown; and the names of the labels."""
+    """The labels of each node up to the last that has any, and their names: one label, -1 if unknown, or 0/1 rows."""
+    if file.nodes is None or node_of_row is None:
+        if file.array is None:
+            raise InputError(f"{file.path}: no labels")
+        return file.array, file.names
+    count = int(node_of_row.max(initial=-1)) + 1
     if file.array is not None:
-        return file.array, None
-    if file.nodes is None or file.labels is None or node_of_row is None:
-        raise InputError(f"{file.path}: no labels")
+        _check_repeats(file, np.arange(node_of_row.size), node_of_row, np.arange(node_of_row.size))
+        unknown = UNKNOWN if file.array.ndim == 1 else 0
+        placed = np.full((count, *file.array.shape[1:]), unknown, file.array.dtype)
+        placed[node_of_row] = file.array
+        return placed, file.names
+    assert file.labels is not None  # a file has the one or the other
     codes, names = _codes(file.labels)
     known = np.flatnonzero(codes != UNKNOWN)
-    _check_repeats(file.nodes, file.labels, known, node_of_row[known], codes[known])
-    labels = np.full(int(node_of_row.max(initial=-1)) + 1, UNKNOWN, np.int64)
+    if file.several:
+        classes, codes[known] = np.unique(codes[known], return_inverse=True)
+        matrix = np.zeros((count, classes.size), np.int8)
+        matrix[node_of_row[known], codes[known]] = 1
+        return matrix, [str(label) if names is None else names[label] for label in classes.tolist()]
+    _check_repeats(file, known, node_of_row[known], codes[known])
+    labels = np.full(count, UNKNOWN, np.int64)
     labels[node_of_row[known]] = codes[known]
     return labels, names
 
 
-def _from_table(table: Table, ids_are_text: bool, memory: int) -> LabelFile:
+def label_columns(table: Table, options: ReadOptions) -> tuple[int, list[int]]:
+    """The column of nodes, and that of labels; or several, one per class."""
     lower = [name.strip().lower() if table.named else "" for name in table.names]
-    label = next((lower.index(name) for name in LABEL_NAMES if name in lower), None)
-    node = next((i for i, name in enumerate(lower) if i != label and table.named and name in NODE_NAMES), None)
-    if len(lower) == 2:  # one known name, or else the order, identifies both
-        label = label if label is not None else (1 if node is None else 1 - node)
-        node = 1 - label
-    if label is None or node is None:
+    for name in options.label:
+        if name not in table.names:
+            raise InputError(f"{table.path}: has no column {name!r}, only {', '.join(table.names)[:80]}; check --label")
+    labels = [table.names.index(name) for name in options.label]
+    if not labels:
+        labels = [lower.index(name) for name in LABEL_NAMES if name in lower][:1]
+    free = [i for i in range(len(lower)) if i not in labels]
+    node = next((i for i in free if table.named and lower[i] in NODE_NAMES), free[0] if free else None)
+    if node is None or len(lower) < 2:
         raise InputError(
-            f"{table.path}: {len(lower)} columns ({', '.join(table.names)[:80]}); expected two, the node and its label"
+            f"{table.path}: {counted(len(lower), 'column')} ({', '.join(table.names)[:80]}); expected two, the node "
+            f"and its label"
         )
-    kinds = {node: pa.large_string(), label: None}
+    return node, labels or [i for i in free if i != node]
+
+
+def _from_table(table: Table, options: ReadOptions, ids_are_text: bool, memory: int) -> LabelFile:
+    node, chosen = label_columns(table, options)
+    if len(chosen) > 1:
+        nodes, array = _wide_labels(table, node, chosen, memory)
+        names = [table.names[i] for i in chosen]
+        return LabelFile(table.path, array=array, nodes=columns.ids(nodes, ids_are_text), names=names)
+    kinds = {node: pa.large_string(), chosen[0]: None}
     try:
-        nodes, labels = _whole_columns(table, kinds, memory)
+        nodes, labels = whole_columns(table, kinds, memory)
     except _MixedTypesError:  # numbers at first, then words: read them all as words
-        nodes, labels = _whole_columns(table, dict.fromkeys(kinds, pa.large_string()), memory)
+        nodes, labels = whole_columns(table, dict.fromkeys(kinds, pa.large_string()), memory)
+    _check_rows(table, nodes)
+    nodes = columns.ids(nodes, ids_are_text)
+    if isinstance(table, TextTable):
+        refuse_header_that_is_data(table, [nodes, labels])
+    return LabelFile(table.path, nodes=nodes, labels=labels, several=options.multilabel)
+
+
+def _check_rows(table: Table, nodes: Column) -> None:
     if not len(nodes):
         raise InputError(
             f"{table.path}: has no row with a label, only the first line ({', '.join(table.names)[:80]}); expected a "
             f"node and its label. Leave --labels out for a graph without labels, or pass --no-header if that is a row"
         )
-    nodes = columns.ids(nodes, ids_are_text)
-    if isinstance(table, TextTable):
-        refuse_header_that_is_data(table, [nodes, labels])
-    return LabelFile(table.path, nodes=nodes, labels=labels)
+
+
+def _wide_labels(table: Table, node: int, chosen: Sequence[int], memory: int) -> tuple[Column, AnyArray]:
+    """The column of nodes, and the columns of 0 and 1."""
+    (nodes,) = whole_columns(table, {node: pa.large_string()}, memory)
+    _check_rows(table, nodes)
+    room_for(f"reading {table.path}", memory, TIMES * len(nodes) * len(chosen))
+    matrix, first = np.zeros((len(nodes), len(chosen)), np.int8), 0
+    for read in table.parts(dict.fromkeys(chosen, pa.float32())):
+        for place, column in enumerate(read):
+            matrix[first : first + len(column), place] = _zero_or_one(column)
+        first += len(read[0])
+    log.info("%s: %s columns of 0 and 1 are taken as labels, several per node", table.path, len(chosen))
+    return nodes, matrix
+
+
+def _zero_or_one(column: Column) -> AnyArray:
+    expected = (
+        "a table with several columns of labels has one of 0 and 1 per class. Name the column of labels with --label "
+        "(Python: label), or leave the other columns out"
+    )
+    column = column if pa.types.is_boolean(column.values.type) else columns.decoded(column)
+    values = column.values
+    if pa.types.is_large_string(values.type):
+        values = pc.if_else(pc.equal(pc.utf8_trim_whitespace(values), ""), None, values)
+    nothing = "0" if pa.types.is_large_string(values.type) else False if pa.types.is_boolean(values.type) else 0
+    given = pc.fill_null(values, nothing)
+    numbers = columns.as_numbers(dataclasses.replace(column, values=given), pa.float64(), expected)
+    wrong = np.flatnonzero((numbers != 0) & (numbers != 1))
+    if wrong.size:
+        raise column.wrong(int(wrong[0]), expected)
+    return numbers.astype(np.int8)
 
 
 class _MixedTypesError(Exception):
     """A column changed its type within the file."""
 
 
-def _whole_columns(table: Table, kinds: Mapping[int, Any], memory: int) -> list[Column]:
+def whole_columns(table: Table, kinds: Mapping[int, Any], memory: int) -> list[Column]:
+    """All rows of some columns; too many for ``memory`` are an error."""
     chunks: list[list[Any]] = [[] for _ in kinds]
     room, taken = room_for(f"reading {table.path}", memory, 0), 0
     for part in table.parts(kinds):
@@ -150,14 +225,22 @@ def _codes(column: Column) -> tuple[IntArray, list[str] | None]:
     return codes, names.to_pylist()
 
 
-def _check_repeats(nodes: Column, labels: Column, rows: IntArray, node_of: IntArray, codes: IntArray) -> None:
+def _check_repeats(file: LabelFile, rows: IntArray, node_of: IntArray, codes: IntArray) -> None:
+    """Refuse two rows about one node that say different things."""
+    assert file.nodes is not None  # checked
     order = np.argsort(node_of, kind="stable")
     same = (np.diff(node_of[order]) == 0) & (np.diff(codes[order]) != 0)
     clash = np.flatnonzero(same)
     if clash.size:
         first, second = int(rows[order[clash[0]]]), int(rows[order[clash[0] + 1]])
+        node = file.nodes.values[second].as_py()
+        if file.labels is None:
+            raise InputError(
+                f"{file.path}: rows {first + 1:,} and {second + 1:,} are both about node {node!r}; expected one row "
+                f"per node. Remove one of them"
+            )
         raise InputError(
-            f"{nodes.path}: row {second + 1:,} gives node {nodes.values[second].as_py()!r} the label "
-            f"{labels.values[second].as_py()!r}, row {first + 1:,} gives it {labels.values[first].as_py()!r}; "
-            f"expected one label per node. Remove one of the rows"
+            f"{file.path}: row {second + 1:,} gives node {node!r} the label {file.labels.values[second].as_py()!r}, "
+            f"row {first + 1:,} gives it {file.labels.values[first].as_py()!r}; expected one label per node. Remove "
+            f"one of the rows, or pass --multilabel if nodes have several labels (Python: multilabel=True)"
         )

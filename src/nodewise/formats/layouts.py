@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from nodewise.formats import graphsaint_files as graphsaint
 from nodewise.formats import ogb
@@ -14,13 +15,13 @@ from nodewise.formats.unpack import open_files
 
 
 @contextmanager
-def open_layout(path: str | Path) -> Iterator[Callable[[], RawGraph] | None]:
+def open_layout(path: Any) -> Iterator[Callable[[], RawGraph] | None]:
     """A reader of the graph in a folder or zip of OGB or GraphSAINT; None for anything else, such as a table.
 
     Members that it extracts from a zip exist until the end of the block.
     """
-    path = Path(path)
-    if not path.is_dir() and path.suffix.lower() != ".zip":
+    path = Path(path) if isinstance(path, str) else path
+    if not isinstance(path, Path) or not (path.is_dir() or path.suffix.lower() == ".zip"):
         yield None
         return
     with open_files(path) as files:

@@ -171,6 +171,25 @@ class Graph:
             labels = labels[:, 0]
         return cls.from_edges(edges, data.num_nodes, array("x"), labels, edge_weight=array("edge_weight"), **known)
 
+    @classmethod
+    def from_frames(cls, edges: Any, nodes: Any | None = None, **options: Any) -> Graph:
+        """A graph from frames of pandas, polars, or anything that speaks Arrow, which are read as files are.
+
+        ``edges`` has the columns source and target, and perhaps weight; ``nodes`` one row per node, with a column
+        ``node``, features, and perhaps a column ``label``. ``options`` are those of :func:`nodewise.import_graph`, such
+        as ``label="subject"``, ``text="abstract"`` or ``impute="mean"``.
+
+        >>> import pyarrow as pa
+        >>> edges = pa.table({"source": ["ann", "bob"], "target": ["bob", "cy"]})
+        >>> Graph.from_frames(edges, pa.table({"node": ["ann", "bob", "cy"], "age": [31, 40, 25]}))
+        Graph(nodes=3, edges=2, features=1)
+        """
+        from nodewise.importing.importer import graph_from_frames
+
+        return graph_from_frames(edges, nodes, **options)
+
+    from_arrow = from_frames
+
     def replace(self, **changes: Any) -> Graph:
         """A graph that shares everything with this one but the ``changes``, which are checked.
 

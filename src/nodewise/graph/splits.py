@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nodewise._util.errors import InputError
+from nodewise._util.errors import InputError, warn
 from nodewise._util.types import AnyArray, IntArray
 from nodewise.graph.checks import UNKNOWN, checked_labels, checked_nodes
 from nodewise.graph.graph import Graph
@@ -29,12 +29,19 @@ class Split(NamedTuple):
 
 
 def random_splits(
-    labels: AnyArray, count: int, per_class: int = 20, val: int = 500, test: int = 1000, seed: int = 0
+    labels: AnyArray,
+    count: int,
+    per_class: int = 20,
+    val: int = 500,
+    test: int = 1000,
+    seed: int = 0,
+    label_names: Sequence[str] | None = None,
 ) -> list[Split]:
     """``count`` splits in the paper's protocol: ``per_class`` training nodes of each class, then ``val`` and ``test``.
 
-    Only nodes with a known label are drawn. Split i depends on ``seed`` and i alone, so that more splits can be drawn
-    later. Where a node has several labels, training takes ``per_class`` times the number of labels, at random.
+    Only nodes with a known label are drawn; of a class with fewer than ``per_class``, half of its nodes train, and at
+    least one. Split i depends on ``seed`` and i alone, so that more splits can be drawn later. ``label_names`` are for
+    messages. Where a node has several labels, training takes ``per_class`` times the number of labels, at random.
 
     >>> import numpy as np
     >>> [part.size for part in random_splits(np.arange(100) % 2, count=1, per_class=5, val=20, test=30)[0]]
@@ -44,7 +51,7 @@ def random_splits(
     array = checked_labels(labels, np.shape(labels)[0] if np.ndim(labels) else 0)
     if array is None:
         raise InputError("labels: none; splits are drawn among the nodes whose label is known")
-    pools = _training_pools(array, per_class)
+    pools = _training_pools(array, per_class, label_names)
     labelled = np.sort(np.concatenate([pool for pool, _ in pools]))
     _check_enough(labelled.size, sum(take for _, take in pools), val, test)
     return [_draw(pools, labelled, val, test, np.random.default_rng([seed, i])) for i in range(count)]
@@ -82,23 +89,29 @@ def _held_out(labels: AnyArray, known: IntArray, random: np.random.Generator) ->
     return Split(np.sort(train), np.sort(val), np.sort(test))
 
 
-def _training_pools(labels: AnyArray, per_class: int) -> list[tuple[IntArray, int]]:
+def _training_pools(labels: AnyArray, per_class: int, names: Sequence[str] | None) -> list[tuple[IntArray, int]]:
     """Sets of nodes, and how many training nodes to draw from each."""
     if labels.ndim == 2:
         return [(np.flatnonzero(labels.any(axis=1)), per_class * labels.shape[1])]
     known = np.flatnonzero(labels != UNKNOWN)
     if known.size == 0:
         raise InputError("labels: all are -1, unknown; splits are drawn among the nodes whose label is known")
-    pools = []
-    for label in np.unique(labels[known]):
-        members = np.flatnonzero(labels == label)
-        if members.size < per_class:
-            raise InputError(
-                f"labels: class {label} has {members.size:,} nodes, too few for per_class={per_class:,}. "
-                f"Lower per_class to {members.size:,} or less, or drop the class (label -1)"
-            )
-        pools.append((members, per_class))
-    return pools
+    classes, sizes = np.unique(labels[known], return_counts=True)
+    rare = int((sizes < per_class).sum())
+    if rare == classes.size:
+        raise InputError(
+            f"labels: all {classes.size:,} classes have fewer than per_class={per_class:,} nodes, the largest "
+            f"{sizes.max():,}. Lower per_class (--per-class)"
+        )
+    if rare:
+        least = int(sizes.argmin())
+        smallest = classes[least] if names is None else names[classes[least]]
+        warn(
+            f"{rare:,} of {classes.size:,} classes have fewer than {per_class:,} nodes, the smallest, {smallest}, has "
+            f"{sizes[least]:,}: half of the nodes of such a class are for training, and at least one"
+        )
+    takes = np.where(sizes < per_class, np.maximum(1, sizes // 2), per_class).tolist()
+    return [(np.flatnonzero(labels == label), take) for label, take in zip(classes, takes, strict=True)]
 
 
 def _draw(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from nodewise._util.errors import InputError
 from nodewise._util.types import BoolArray, IntArray
 from nodewise.formats import columns
 from nodewise.formats.columns import Column
+from nodewise.formats.tables import Source
 from nodewise.graph.adjacency import MAX_NODES
 from nodewise.importing.hashing import mark
 from nodewise.importing.name_table import NameTable
@@ -57,7 +57,7 @@ class Numbering:
                 )
         return np.stack([columns.as_whole(column, 0, WHOLE_IDS, high=MAX_NODES - 1) for column in ids])
 
-    def check_gaps(self, path: Path, in_use: int, count: int) -> None:
+    def check_gaps(self, path: Source, in_use: int, count: int) -> None:
         """Raise if ids are better taken as names: those ``in_use`` are few of the ``count`` from 0 on."""
         if self.doubtful and SPARSE * in_use < count:
             raise TakenAsNamesError(
@@ -99,7 +99,7 @@ class NodeRange:
     """The number of nodes, and the file that defines it."""
 
     count: int
-    path: Path
+    path: Source
 
     def check(self, nodes: IntArray, *ids: Column) -> None:
         """Raise an error that names the first row with a node outside the range."""
@@ -113,7 +113,7 @@ class NodeRange:
             )
 
 
-def number_rows(path: Path, read: Read, numbering: Numbering, add_missing: bool) -> tuple[int, bool]:
+def number_rows(path: Source, read: Read, numbering: Numbering, add_missing: bool) -> tuple[int, bool]:
     """The number of nodes in the node column of features, and whether row i is about node i for all rows.
 
     Each node must occur once; none may be missing, unless ``add_missing``.
@@ -135,14 +135,14 @@ def number_rows(path: Path, read: Read, numbering: Numbering, add_missing: bool)
     return largest + 1, in_order
 
 
-def check_all_present(path: Path, nodes: IntArray, count: int) -> None:
+def check_all_present(path: Source, nodes: IntArray, count: int) -> None:
     """Raise an error that names the first of the nodes 0 to ``count - 1`` that is not among ``nodes``."""
     absent = np.flatnonzero(np.bincount(nodes, minlength=count) == 0)
     if absent.size:
         raise _missing(path, int(absent[0]), count - 1)
 
 
-def _missing(path: Path, node: int, largest: int) -> InputError:
+def _missing(path: Source, node: int, largest: int) -> InputError:
     return InputError(
         f"{path}: node {node} has no row, and ids go up to {largest}; expected one row per node. Pass "
         f"--add-missing-nodes for rows of zeros, or --ids names if the ids have gaps"

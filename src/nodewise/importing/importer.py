@@ -1,69 +1,61 @@
-"""import_store and import_graph: from files of edges, features and labels to a store, or to a Graph."""
+"""import_store and import_graph: from edges, features and labels in files to a store, or to a Graph."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
-import logging
+import os
 import tempfile
-from collections.abc import Iterator
+import uuid
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 import scipy.sparse as sp
 
 from nodewise._util.atomic import AnyPath
-from nodewise._util.errors import InputError, warn
-from nodewise._util.memory import TooLittleMemoryError, memory_budget, too_small
+from nodewise._util.errors import InputError
+from nodewise._util.memory import memory_budget
 from nodewise._util.progress import Progress, silent
 from nodewise._util.types import AnyArray
-from nodewise.formats import columns
-from nodewise.formats.columns import Column
-from nodewise.formats.edge_files import EdgeFile, open_edges
+from nodewise.formats.columns import is_text_type
+from nodewise.formats.csv import LABEL_NAMES, NODE_NAMES, checked_delimiter
 from nodewise.formats.feature_columns import IMPUTE
-from nodewise.formats.feature_files import FeatureFile, matrix_of_nodes, open_features
-from nodewise.formats.label_files import LabelFile, labels_of_nodes, read_labels
 from nodewise.formats.layouts import open_layout
-from nodewise.formats.raw_graph import EdgeStream, FeatureStream, RawGraph
-from nodewise.formats.tables import ReadOptions
+from nodewise.formats.sql import Query
+from nodewise.formats.tables import Frame, ReadOptions, Source, as_source
 from nodewise.graph import Graph
-from nodewise.importing.array_files import read_rows, write_rows
-from nodewise.importing.building import build, import_raw
-from nodewise.importing.edge_stage import names_room
+from nodewise.importing.building import import_raw
 from nodewise.importing.feature_stage import check_dtype
-from nodewise.importing.ids import (
-    NodeRange,
-    Numbering,
-    SeenNodes,
-    TakenAsNamesError,
-    check_all_present,
-    number_rows,
-)
-from nodewise.importing.name_table import NameTable, TooManyNamesError, estimate_names, table_bytes
-from nodewise.importing.work_folder import Work, job_of, working
+from nodewise.importing.from_files import FileImport
+from nodewise.importing.work_folder import job_of, working
 from nodewise.store import Names, open_store
 
-log = logging.getLogger("nodewise")
 Ids = Literal["auto", "integers", "names"]
 Impute = Literal["mean", "zero"]
-ROWS_AT_A_TIME = 1 << 12  # of features, when they are put in order
+
+
+class FileOptions(TypedDict, total=False):
+    """The options of :func:`import_store` that say what its files hold."""
+
+    node_names: Any
+    ids: Ids
+    header: bool | Sequence[str] | None
+    delimiter: str | None
+    text: str | None
+    impute: Impute | None
+    label: str | Sequence[str] | None
+    multilabel: bool
+    add_missing_nodes: bool
+    name: str | None
 
 
 def import_graph(
-    edges: AnyPath,
-    features: AnyPath | None = None,
-    labels: AnyPath | None = None,
-    *,
-    ids: Ids = "auto",
-    header: bool | None = None,
-    text: str | None = None,
-    impute: Impute | None = None,
-    add_missing_nodes: bool = False,
-    name: str | None = None,
+    edges: Any, features: Any | None = None, labels: Any | None = None, **options: Unpack[FileOptions]
 ) -> Graph:
-    """Read a graph into memory from files; see :func:`import_store` for their formats.
+    """Read a graph into memory from files, queries or frames; see :func:`import_store` for all of these.
 
     >>> from tempfile import mkdtemp
     >>> edges = Path(mkdtemp(), "edges.csv")
@@ -71,33 +63,47 @@ def import_graph(
     >>> import_graph(edges).node_names[2]
     'cy'
     """
+    if not options.get("name") and isinstance(edges, str | os.PathLike):
+        options["name"] = Path(edges).name.split(".")[0]
     with tempfile.TemporaryDirectory(prefix="nodewise-") as folder:
-        store = Path(folder, "store")
-        import_store(
-            edges,
-            store,
-            features,
-            labels,
-            ids=ids,
-            header=header,
-            text=text,
-            impute=impute,
-            add_missing_nodes=add_missing_nodes,
-            name=name or Path(edges).name.split(".")[0],
-        )
+        store = Path(folder, "graph")
+        import_store(edges, store, features, labels, **options)
         return _in_memory(open_store(store, verify=False))
 
 
+def graph_from_frames(edges: Any, nodes: Any | None = None, **options: Any) -> Graph:
+    """:meth:`nodewise.Graph.from_frames`."""
+    if nodes is None:
+        return import_graph(edges, **options)
+    frame = as_source(nodes, "nodes")
+    if not isinstance(frame, Frame):
+        raise InputError(f"nodes: {nodes!r}; expected a frame. Files are read by nodewise.import_graph")
+    label = options.get("label")
+    chosen = [label] if isinstance(label, str) else list(label or ())
+    lower = {name.strip().lower(): name for name in frame.content.column_names}
+    labels = chosen or [lower[name] for name in LABEL_NAMES if name in lower][:1]
+    features = [name for key, name in lower.items() if key not in NODE_NAMES and name not in labels]
+    if len(features) == len(lower) - len(labels) == 1 and is_text_type(frame.content.schema.field(features[0]).type):
+        features = []  # names of nodes under another name
+    if not features and not labels:
+        return import_graph(edges, node_names=frame, **options)
+    return import_graph(edges, frame if features else None, frame if labels else None, **options)
+
+
 def import_store(
-    edges: AnyPath,
+    edges: Any,
     output: AnyPath,
-    features: AnyPath | None = None,
-    labels: AnyPath | None = None,
+    features: Any | None = None,
+    labels: Any | None = None,
     *,
+    node_names: Any | None = None,
     ids: Ids = "auto",
-    header: bool | None = None,
+    header: bool | Sequence[str] | None = None,
+    delimiter: str | None = None,
     text: str | None = None,
     impute: Impute | None = None,
+    label: str | Sequence[str] | None = None,
+    multilabel: bool = False,
     add_missing_nodes: bool = False,
     name: str | None = None,
     memory: str | int | None = None,
@@ -106,8 +112,11 @@ def import_store(
     resume: bool = False,
     progress: Progress | None = None,
 ) -> None:
-    """Write a store from files: CSV, TSV (also gzipped), Parquet (a file or a folder), ``.npy`` or ``.npz``.
+    """Write a store from files, queries or frames.
 
+    Files are text (CSV, TSV, edge lists as SNAP publishes them; also compressed by gzip or zstd), Parquet (a file or a
+    folder), ``.npy``, ``.npz``, Matrix Market, GraphML or GEXF. A query is ``"sqlite:FILE?SELECT ..."`` or, with DuckDB
+    installed, ``"duckdb:FILE?SELECT ..."``. A frame is anything that speaks Arrow, such as those of pandas and polars.
     A folder or zip in OGB's layout, or a folder in GraphSAINT's, is a whole graph: give it as ``edges`` alone.
 
     Files may be larger than memory: up to ``memory`` ("4GB") is used, by default a quarter of what is available. With
@@ -116,9 +125,11 @@ def import_store(
     ``ids``: "integers" are the nodes 0 to n-1 themselves, "names" are any text or numbers, kept as ``node_names``;
     "auto" means names if an id in any file is a word or has leading zeros, or if fewer than one in ten of the numbers
     up to the largest id occurs; and integers otherwise. The log says which, and how many nodes have no edge.
+    ``node_names`` is a file with one name per line, for arrays whose rows have no names: row i is about line i's node.
 
-    ``header`` says whether text files begin with column names. With None, a first line is a row if one of its first two
-    fields is a number, and column names otherwise.
+    ``header`` says whether text files begin with column names, or which of them do (``["features", "labels"]``). With
+    None, a first line is a row if one of its first two fields is a number, and column names otherwise. ``delimiter``
+    is what separates the fields of text files, if the first line does not show it.
 
     Edges are undirected: the first two columns, or those called source/target, src/dst, from/to or u/v, and a weight in
     a column called weight or w, or in a third column of numbers.
@@ -129,10 +140,11 @@ def import_store(
     of text, which becomes words weighted by TF-IDF, sparse as well. Other columns of words become one feature per
     value, up to 50. Missing numbers are an error, unless ``impute`` says how to fill them ("mean" or "zero"); a further
     feature marks them. Names of columns are kept as ``feature_names``. Features are stored as float32 (float16 if the
-    file has that), or as ``feature_dtype`` says:
-    float32, float16 or int8, which takes one byte per value.
+    file has that), or as ``feature_dtype`` says: float32, float16 or int8, which takes one byte per value.
 
-    Labels are (node, label) in any order, or an array; a label that is empty, -1, nan or NA is unknown.
+    Labels are (node, label) in any order, or an array; a label that is empty, -1, nan or NA is unknown. ``label`` names
+    their column, if it is not called label, y or class. Where nodes have several labels, there is one row for each, and
+    ``multilabel`` is True; or a column of 0 and 1 per class. One table may hold both features and labels.
 
     >>> from tempfile import mkdtemp
     >>> folder = Path(mkdtemp())
@@ -147,10 +159,12 @@ def import_store(
     if impute not in (None, *IMPUTE):
         raise InputError(f"impute={impute!r}: expected {' or '.join(map(repr, IMPUTE))}")
     check_dtype(feature_dtype)
-    if features is None and (text is not None or impute is not None):
-        raise InputError(f"--{'impute' if text is None else 'text'} is about a table of features; pass --features, too")
-    paths = {"edges": edges, "features": features, "labels": labels}
-    given = {key: Path(path) for key, path in paths.items() if path is not None}
+    for option, value, needs in (("text", text, features), ("impute", impute, features), ("label", label, labels)):
+        if value is not None and needs is None:
+            of = "labels" if option == "label" else "features"
+            raise InputError(f"--{option} is about a table of {of}; pass --{of}, too")
+    asked = {"edges": edges, "features": features, "labels": labels, "node_names": node_names}
+    given = {key: as_source(source, key) for key, source in asked.items() if source is not None}
     with open_layout(given["edges"]) as read:
         if read is not None:
             if len(given) > 1:
@@ -158,28 +172,60 @@ def import_store(
                     f"{edges}: a whole graph, with features and labels of its own; leave --features and --labels out"
                 )
             import_raw(
-                dataclasses.replace(read(), name=name or Path(output).name),
+                replace(read(), name=name or Path(output).name),
                 output,
                 memory=memory_budget(memory),
                 feature_dtype=feature_dtype,
                 overwrite=overwrite,
                 resume=resume,
-                provenance={"edges": given["edges"].name},
+                provenance={"edges": Path(edges).name},
                 progress=progress,
-                files=tuple(given.values()),
+                files=(Path(edges),),
             )
             return
-    read_options = ReadOptions(header, text, impute)
+    read_options = ReadOptions(
+        _checked_header(header),
+        checked_delimiter(delimiter),
+        text,
+        impute,
+        () if label is None else (label,) if isinstance(label, str) else tuple(label),
+        multilabel,
+    )
+    ids = "names" if node_names is not None else ids
     options = {"ids": ids, "add_missing_nodes": add_missing_nodes, "feature_dtype": feature_dtype}
     options |= dataclasses.asdict(read_options)
     name = name or Path(output).name
-    job = job_of(given.values(), name=name, roles=sorted(given), **options)
+    job = job_of(_files_of(given), name=name, sources=[f"{key} {_described(given[key])}" for key in given], **options)
     with working(output, job, overwrite, resume) as work:
         if not work.finished:
             with ExitStack() as stack:
                 how = (read_options, add_missing_nodes, memory_budget(memory), feature_dtype, name)
-                _Import(given, *how, work, stack, progress or silent).run(work.done.get("ids", ids))
+                FileImport(given, *how, work, stack, progress or silent).run(work.done.get("ids", ids))
         work.commit(overwrite)
+
+
+def _checked_header(header: bool | Sequence[str] | None) -> bool | tuple[str, ...] | None:
+    if header is None or isinstance(header, bool):
+        return header
+    files = (header,) if isinstance(header, str) else tuple(header)
+    known = ("edges", "features", "labels", "node_names")
+    for file in files:
+        if file not in known:
+            raise InputError(f"header: {file!r}; expected some of {', '.join(known)}")
+    return files
+
+
+def _files_of(given: Mapping[str, Source]) -> list[Path]:
+    """The files that an import depends on."""
+    paths = [s if isinstance(s, Path) else s.database if isinstance(s, Query) else s.path for s in given.values()]
+    return [path for path in paths if path is not None]
+
+
+def _described(source: Source) -> str:
+    """What identifies a source beside its file; a frame in memory is never that of another import."""
+    if isinstance(source, Frame) and source.path is None:
+        return uuid.uuid4().hex
+    return source.sql if isinstance(source, Query) else ""
 
 
 def _in_memory(graph: Graph) -> Graph:
@@ -189,7 +235,7 @@ def _in_memory(graph: Graph) -> Graph:
         return None if array is None else np.array(array)
 
     features, names = graph.features, graph.node_names
-    return dataclasses.replace(
+    return replace(
         graph,
         indptr=np.array(graph.indptr),
         indices=np.array(graph.indices),
@@ -198,206 +244,3 @@ def _in_memory(graph: Graph) -> Graph:
         labels=copied(graph.labels),
         node_names=Names.of(names.arrow) if isinstance(names, Names) else names,
     )
-
-
-@dataclasses.dataclass(frozen=True)
-class _Import:
-    """An import of the files that the user gave; ``stack`` closes what is open for them."""
-
-    paths: dict[str, Path]
-    options: ReadOptions
-    add_missing: bool
-    memory: int
-    feature_dtype: str | None
-    name: str
-    work: Work
-    stack: ExitStack
-    progress: Progress
-
-    def run(self, ids: str) -> None:
-        if ids == "names":
-            self._by_name()
-            return
-        try:
-            self._build(Numbering(None, doubtful=ids == "auto"))
-        except TakenAsNamesError as reason:
-            log.info("%s", reason)
-        except InputError as error:
-            # An id that is not a number makes all ids names. As names, 007 is not 7: all is read again.
-            if ids == "integers" or self._all_numbers():
-                raise
-            log.info("ids are taken as names (%s)", str(error).partition(";")[0])
-        else:
-            return
-        self.work.begin()
-        self.work.note(ids="names")
-        self._by_name()
-
-    def _edges(self) -> EdgeFile:
-        return open_edges(self.paths["edges"], self.options, self.memory, self.stack)
-
-    @functools.cached_property
-    def _features(self) -> FeatureFile | None:
-        path = self.paths.get("features")
-        return None if path is None else open_features(path, self.options, self.memory, self.stack)
-
-    def _labels(self, ids_are_text: bool) -> LabelFile | None:
-        path = self.paths.get("labels")
-        return None if path is None else read_labels(path, self.options, ids_are_text, self.memory)
-
-    def _ids(self, as_text: bool) -> Iterator[Column]:
-        """All ids in all files, part by part."""
-        features, labels = self._features, self._labels(as_text)
-        if features is not None and features.nodes is not None:
-            yield from features.nodes(as_text)
-        if labels is not None and labels.nodes is not None:
-            yield labels.nodes
-        for part in self._edges().parts(as_text):
-            yield from (part.source, part.target)
-
-    def _all_numbers(self) -> bool:
-        try:
-            return all(columns.looks_whole(column) for column in self._ids(as_text=False))
-        except TooLittleMemoryError:
-            raise
-        except InputError:  # the first error is the one to report
-            return True
-
-    def _by_name(self) -> None:
-        edges = self._edges()
-        room = names_room(edges.weighted, edges.count, self.memory)
-        names = NameTable(self.work.folder, room, keep=self.work.done.get("names", 0))
-        try:
-            self._build(Numbering(names))
-        except TooManyNamesError as error:
-            names.release()
-            count = estimate_names(columns.as_text(column) for column in self._ids(as_text=True))
-            enough = self.memory - 2 * room + 2 * table_bytes(1.03 * count)
-            raise too_small(f"numbering about {count:,.0f} names of nodes", self.memory, enough) from error
-        finally:
-            names.file.close()
-
-    def _build(self, numbering: Numbering) -> None:
-        """Number nodes in the order of features, labels and edges, and write the store."""
-        names = numbering.names
-        edges, features, labels = self._edges(), self._features, self._labels(names is not None)
-        if (features and features.nodes is None) or (labels and labels.nodes is None):
-            numbering = Numbering(names)  # rows are in the order of ids, so ids are numbers
-        stream, known = (None, None) if features is None else self._feature_stream(features, edges, numbering)
-        if known is None and labels is not None and labels.array is not None:
-            _check_rows_have_names(labels.path, edges, names)
-            known = NodeRange(labels.array.shape[0], labels.path)
-        if known is None and edges.num_nodes is not None and names is None:
-            known = NodeRange(edges.num_nodes, edges.path)
-        strict = None if self.add_missing else known
-        seen = SeenNodes() if known is None and names is None else None
-        values = label_names = None
-        if labels is not None:
-            values, label_names = _labels_of_nodes(labels, numbering, strict, seen)
-        if strict is not None:
-            _check_counts(strict, labels, edges, names)
-        raw = RawGraph(
-            None if strict is None else strict.count,
-            _edge_stream(edges, numbering, strict, seen),
-            stream,
-            values,
-            label_names,
-            name=self.name,
-            feature_names=None if features is None else features.names,
-        )
-        provenance = {key: path.name for key, path in self.paths.items()}
-        check_gaps = None if seen is None else functools.partial(_check_gaps, edges.path, seen, numbering)
-        build(raw, self.work, self.memory, self.feature_dtype, provenance, self.progress, names, check_gaps)
-
-    def _feature_stream(
-        self, file: FeatureFile, edges: EdgeFile, numbering: Numbering
-    ) -> tuple[FeatureStream | sp.csr_matrix, NodeRange]:
-        """The features in node order, and the nodes that have them."""
-        if file.nodes is None:
-            _check_rows_have_names(file.path, edges, numbering.names)
-            stream = FeatureStream(file.rows, file.width, file.dtype) if file.matrix is None else file.matrix
-            return stream, NodeRange(file.num_rows(), file.path)
-        read = functools.partial(file.nodes, numbering.names is not None)
-        if file.matrix is not None:
-            if not file.triples:
-                number_rows(file.path, read, numbering, self.add_missing)
-            placed = np.concatenate([np.zeros(0, np.int64), *(numbering.nodes(column)[0] for column in read())])
-            count = int(placed.max(initial=-1)) + 1
-            if not self.add_missing:
-                check_all_present(file.path, placed, count)
-            return matrix_of_nodes(file, placed, count), NodeRange(count, file.path)
-        count, in_order = number_rows(file.path, read, numbering, self.add_missing)
-        rows = file.rows
-        if not in_order:  # put them in order through a file of our own
-            ordered = self.work.folder / "rows"
-            if not self.work.done.get("ordered"):
-                nodes = (numbering.nodes(column)[0] for column in read())
-                write_rows(ordered, count, file.width, nodes, file.rows(ROWS_AT_A_TIME))
-                self.work.note(ordered, ordered=True)
-            rows = functools.partial(read_rows, ordered, file.width)
-        return FeatureStream(rows, file.width, file.dtype), NodeRange(count, file.path)
-
-
-def _check_rows_have_names(path: Path, edges: EdgeFile, names: NameTable | None) -> None:
-    """Rows without names cannot be matched to nodes that have them."""
-    if names is not None:
-        raise InputError(
-            f"{path}: rows have no node names, and the ids in {edges.path} are names; use a table with a column "
-            f"'node', or number the nodes from 0 on"
-        )
-
-
-def _labels_of_nodes(
-    file: LabelFile, numbering: Numbering, known: NodeRange | None, seen: SeenNodes | None
-) -> tuple[AnyArray, list[str] | None]:
-    if file.nodes is None:
-        return labels_of_nodes(file, None)
-    nodes = numbering.nodes(file.nodes)
-    if known is not None:
-        known.check(nodes, file.nodes)
-    if seen is not None:
-        seen.add(nodes)
-    return labels_of_nodes(file, nodes[0])
-
-
-def _edge_stream(file: EdgeFile, numbering: Numbering, known: NodeRange | None, seen: SeenNodes | None) -> EdgeStream:
-    def parts(count: int) -> Iterator[tuple[AnyArray, AnyArray | None]]:
-        for part in file.parts(numbering.names is not None):
-            ends = numbering.nodes(part.source, part.target)
-            if known is not None:
-                known.check(ends, part.source, part.target)
-            if seen is not None:
-                seen.add(ends)
-            for first in range(0, ends.shape[1], count):
-                mine = slice(first, first + count)
-                yield ends[:, mine], None if part.weights is None else part.weights[mine]
-
-    return EdgeStream(parts, file.count, file.weighted, file.share, str(file.path))
-
-
-def _check_counts(known: NodeRange, labels: LabelFile | None, edges: EdgeFile, names: NameTable | None) -> None:
-    """Arrays in node order, and a matrix of edges, must be about the same number of nodes."""
-    counts = []
-    if labels is not None and labels.array is not None:
-        counts.append((labels.path, labels.array.shape[0], "labels"))
-    if edges.num_nodes is not None and names is None:
-        counts.append((edges.path, edges.num_nodes, "rows of the matrix"))
-    for path, count, what in counts:
-        if count != known.count:
-            raise InputError(
-                f"{path}: {count:,} {what} for {known.count:,} nodes; expected one per node. Check that the files are "
-                f"of the same graph"
-            )
-
-
-def _check_gaps(path: Path, seen: SeenNodes, numbering: Numbering, num_nodes: int) -> None:
-    """Say how many of the nodes that the largest id implies are not mentioned, before rows are written for them."""
-    missing = num_nodes - seen.count
-    if not seen.count or not missing:
-        return  # none: the edges were read before the import was interrupted
-    numbering.check_gaps(path, seen.count, num_nodes)
-    message = (
-        f"{path}: ids are taken as numbers from 0 to {num_nodes - 1:,}, so {missing:,} of {num_nodes:,} nodes have no "
-        f"edge; if these are names, pass --ids names (Python: ids='names')"
-    )
-    (warn if 2 * missing > num_nodes else log.info)(message)

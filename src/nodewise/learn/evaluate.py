@@ -19,7 +19,7 @@ from nodewise._version import __version__
 from nodewise.graph import Graph
 from nodewise.graph.checks import UNKNOWN
 from nodewise.graph.splits import Split
-from nodewise.importing.more_labels import with_labels
+from nodewise.importing.onto_graph import with_labels
 from nodewise.learn.calibrate import calibration_error
 from nodewise.learn.estimator import NodeClassifier
 from nodewise.learn.metrics import macro_f1, micro_f1, micro_f1_interval
@@ -202,7 +202,7 @@ def score_model(model: NodeClassifier, graph: Graph, labels: str | Path | None =
     (380, 120, True)
     """
     if labels is not None:
-        graph = with_labels(graph, labels)
+        graph = with_labels(graph, labels, model.multilabel_)
     if graph.labels is None:
         raise InputError(f"{graph.name} has no labels to compare with; pass --labels FILE (Python: labels=FILE)")
     if graph.multilabel != model.multilabel_:
@@ -213,7 +213,7 @@ def score_model(model: NodeClassifier, graph: Graph, labels: str | Path | None =
         )
     if graph.present_labels.size == 0:
         raise InputError(f"{labels or graph.name}: no node has a label; expected labels to compare with")
-    every = np.arange(graph.num_nodes) if graph.multilabel else np.flatnonzero(graph.labels != UNKNOWN)
+    every = np.flatnonzero(graph.labels.any(axis=1) if graph.multilabel else graph.labels != UNKNOWN)
     nodes = every[~_learned(model, graph, every)]
     if nodes.size == 0:
         raise InputError(

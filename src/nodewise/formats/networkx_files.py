@@ -1,0 +1,56 @@
+"""Read GraphML and GEXF files through networkx, as one table of edges and one of nodes with their attributes."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from nodewise._util.errors import InputError
+from nodewise._util.os_errors import reading
+
+SUFFIXES = (".graphml", ".gexf")
+
+log = logging.getLogger("nodewise")
+
+
+@functools.lru_cache(maxsize=1)  # one file may be edges, features and labels
+def read_tables(path: Path) -> tuple[Any, Any]:
+    """The edges (source, target, perhaps weight) and the nodes (node, and a column per attribute)."""
+    try:
+        import networkx as nx
+    except ImportError as error:
+        raise InputError(f"{path}: needs networkx ({error}); pip install networkx") from error
+    read = nx.read_graphml if path.suffix.lower() == ".graphml" else nx.read_gexf
+    with reading(path, f"a {path.suffix[1:]} file", (Exception,), advice="fetch or write it again"):
+        graph = read(path)
+    edges = list(graph.edges(data="weight"))
+    loops = [(node, node, None) for node in graph if not graph.degree(node)]  # a node without edges is a node
+    columns: dict[str, Sequence[Any]] = dict(
+        zip(("source", "target", "weight"), zip(*edges, *loops, strict=True), strict=False)
+    )
+    if not any(weight is not None for weight in columns.get("weight", ())):
+        columns.pop("weight", None)
+    else:
+        columns["weight"] = [1.0 if weight is None else weight for weight in columns["weight"]]
+    attributes = dict.fromkeys(name for _, values in graph.nodes(data=True) for name in values)
+    if path.suffix.lower() == ".gexf":
+        attributes.pop("label", None)  # what a program that draws the graph shows
+    nodes = {"node": list(graph)} | {name: [graph.nodes[n].get(name) for n in graph] for name in attributes}
+    if attributes:
+        log.info("%s: nodes have the attributes %s", path, ", ".join(attributes))
+    return _table(path, columns), _table(path, nodes)
+
+
+def _table(path: Path, columns: dict[str, Sequence[Any]]) -> Any:
+    arrays = {}
+    for name, values in columns.items():
+        try:
+            arrays[name] = pa.array(values)
+        except (pa.ArrowInvalid, pa.ArrowTypeError):  # of several types
+            arrays[name] = pa.array([None if value is None else str(value) for value in values])
+    return pa.table(arrays)

@@ -1,0 +1,124 @@
+"""Query: a table that is the answer of a SQLite or DuckDB database.
+
+The query is run once, read-only, and its answer kept in a Parquet file: an import reads a table several times, and a
+database need not give its rows in the same order twice.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import sqlite3
+from collections.abc import Generator
+from contextlib import AbstractContextManager, closing
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nodewise._util.errors import InputError
+from nodewise._util.os_errors import reading
+
+ROWS = 1 << 16  # at a time
+LEAST_MEMORY = 1 << 27  # for DuckDB
+
+_SPELLED = re.compile(r"(sqlite|duckdb):(.*?)\?(.*)", re.DOTALL)
+_EXPECTED = "expected sqlite:FILE?SELECT ... or duckdb:FILE?SELECT ..."
+
+
+@dataclasses.dataclass(frozen=True)
+class Query:
+    """A query, the file of its database and, once it has been run, the Parquet file with its ``answer``."""
+
+    engine: str
+    database: Path
+    sql: str
+    answer: Path | None = None
+
+    @classmethod
+    def parsed(cls, text: str) -> Query | None:
+        """The query that ``text`` spells, None where it is something else, such as a path.
+
+        >>> str(Query.parsed("sqlite:shop.db?select buyer, item from orders"))
+        'sqlite:shop.db?select buyer, item from orders'
+        >>> Query.parsed("edges.csv")
+        """
+        if not text.startswith(("sqlite:", "duckdb:")) or Path(text).exists():
+            return None
+        match = _SPELLED.fullmatch(text)
+        if match is None or not match[2] or not match[3].strip():
+            raise InputError(f"{text}: {_EXPECTED}")
+        return cls(match[1], Path(match[2]), match[3].strip().rstrip(";"))
+
+    def __str__(self) -> str:
+        return f"{self.engine}:{self.database}?{' '.join(self.sql.split())[:60]}"
+
+    def run(self, answer: Path, memory: int) -> Query:
+        """This query with its answer, which is written to the Parquet file ``answer``."""
+        if not self.database.is_file():
+            raise InputError(f"{self.database}: no such file; {_EXPECTED}")
+        batches = self._sqlite() if self.engine == "sqlite" else self._duckdb(memory)
+        with closing(batches):
+            schema = next(batches)
+            with pq.ParquetWriter(answer, schema) as writer:
+                for batch in batches:
+                    writer.write_batch(batch)
+        return dataclasses.replace(self, answer=answer)
+
+    def _sqlite(self) -> Generator[Any]:
+        """A schema, judged by the first rows, then the rows."""
+        with self._asking(sqlite3.Error):
+            address = f"{self.database.resolve().as_uri()}?mode=ro"
+            with closing(sqlite3.connect(address, uri=True)) as connection:
+                answer = connection.execute(self.sql)
+                names = [column[0] for column in answer.description or ()]
+                if not names:
+                    raise InputError(f"{self}: gives no rows; expected a SELECT")
+                rows = answer.fetchmany(ROWS)
+                kinds = [_kind({type(row[i]) for row in rows}) for i in range(len(names))]
+                yield pa.schema(zip(names, kinds, strict=True))
+                first = 0
+                while rows:
+                    arrays = [self._array(names[i], kind, rows, i, first) for i, kind in enumerate(kinds)]
+                    yield pa.RecordBatch.from_arrays(arrays, names=names)
+                    first += len(rows)
+                    rows = answer.fetchmany(ROWS)
+
+    def _array(self, name: str, kind: Any, rows: list[Any], column: int, first: int) -> Any:
+        values = [row[column] for row in rows]
+        if pa.types.is_string(kind):
+            values = [value if value is None or isinstance(value, str) else str(value) for value in values]
+        try:
+            return pa.array(values, kind)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+            raise InputError(
+                f"{self}: column {name!r} holds other values than {kind} after row {first + 1:,} ({error}); write "
+                f"CAST({name} AS TEXT), or AS REAL, in the query"
+            ) from error
+
+    def _duckdb(self, memory: int) -> Generator[Any]:
+        """A schema, then the rows."""
+        try:
+            import duckdb
+        except ImportError as error:
+            raise InputError(f"{self}: needs DuckDB ({error}); pip install 'nodewise[sql]'") from error
+        with self._asking(duckdb.Error), duckdb.connect(str(self.database), read_only=True) as connection:
+            connection.execute(f"SET memory_limit = '{max(LEAST_MEMORY, memory // 2)}B'")
+            answer = connection.sql(self.sql)
+            if answer is None:
+                raise InputError(f"{self}: gives no rows; expected a SELECT")
+            reader = answer.to_arrow_reader(ROWS)
+            yield reader.schema
+            yield from reader
+
+    def _asking(self, error: type[Exception]) -> AbstractContextManager[None]:
+        return reading(str(self), "a query that this database answers", (error,), advice="check the query and the file")
+
+
+def _kind(found: set[type]) -> Any:
+    """The Arrow type for values of these types; SQLite does not keep a column to one."""
+    found -= {type(None)}
+    if found <= {int}:
+        return pa.int64()
+    return pa.float64() if found <= {int, float} else pa.string()

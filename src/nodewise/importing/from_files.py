@@ -1,0 +1,319 @@
+"""FileImport: number the nodes of edges, features and labels in files, and write the store."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import logging
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import scipy.sparse as sp
+
+from nodewise._util.errors import InputError, warn
+from nodewise._util.memory import TooLittleMemoryError, too_small
+from nodewise._util.progress import Progress
+from nodewise._util.types import AnyArray
+from nodewise._util.words import counted
+from nodewise.formats import columns
+from nodewise.formats.columns import Column
+from nodewise.formats.edge_files import EdgeFile, EdgePart, open_edges
+from nodewise.formats.feature_files import FeatureFile, matrix_of_nodes, open_features
+from nodewise.formats.label_files import LabelFile, labels_of_nodes, read_labels
+from nodewise.formats.node_files import read_node_names
+from nodewise.formats.raw_graph import EdgeStream, FeatureStream, RawGraph
+from nodewise.formats.sql import Query
+from nodewise.formats.tables import ReadOptions, Source, is_array_file
+from nodewise.importing.array_files import read_rows, write_rows
+from nodewise.importing.building import build
+from nodewise.importing.edge_stage import names_room
+from nodewise.importing.ids import (
+    NodeRange,
+    Numbering,
+    SeenNodes,
+    TakenAsNamesError,
+    check_all_present,
+    number_rows,
+)
+from nodewise.importing.name_table import NameTable, TooManyNamesError, estimate_names, table_bytes
+from nodewise.importing.work_folder import Work
+
+log = logging.getLogger("nodewise")
+ROWS_AT_A_TIME = 1 << 12  # of features, when they are put in order
+
+
+@dataclasses.dataclass(frozen=True)
+class FileImport:
+    """An import of the files that the user gave; ``stack`` closes what is open for them."""
+
+    paths: dict[str, Source]
+    options: ReadOptions
+    add_missing: bool
+    memory: int
+    feature_dtype: str | None
+    name: str
+    work: Work
+    stack: ExitStack
+    progress: Progress
+
+    def run(self, ids: str) -> None:
+        self._ask()
+        if ids == "names":
+            self._by_name()
+            return
+        try:
+            self._build(Numbering(None, doubtful=ids == "auto"))
+        except TakenAsNamesError as reason:
+            log.info("%s", reason)
+        except InputError as error:
+            # An id that is not a number makes all ids names. As names, 007 is not 7: all is read again.
+            if ids == "integers" or self._all_numbers():
+                raise
+            log.info("ids are taken as names (%s)", str(error).partition(";")[0])
+        else:
+            return
+        self.work.begin()
+        self.work.note(ids="names")
+        self._ask()
+        self._by_name()
+
+    def _ask(self) -> None:
+        """Run the queries, unless their answers are there from an earlier attempt."""
+        for key, source in self.paths.items():
+            if isinstance(source, Query):
+                answer, done = self.work.folder / f"{key}.parquet", self.work.done.get("answers", [])
+                self.paths[key] = source.run(answer, self.memory) if key not in done else replace(source, answer=answer)
+                self.work.note(answer, answers=[*done, key])
+
+    @functools.cached_property
+    def _row_names(self) -> Column | None:
+        """The names of the nodes in the order of rows, where the user gave a file of them."""
+        source = self.paths.get("node_names")
+        return None if source is None else read_node_names(source, self.options.for_file("node_names"), self.memory)
+
+    def _edges(self) -> EdgeFile:
+        source = self.paths["edges"]
+        file = open_edges(source, self.options.for_file("edges"), self.memory, self.stack)
+        if self._row_names is None or not is_array_file(source):
+            return file
+        return replace(file, parts=functools.partial(_named_parts, file, self._row_names))
+
+    @functools.cached_property
+    def _features(self) -> FeatureFile | None:
+        source, names = self.paths.get("features"), self._row_names
+        if source is None:
+            return None
+        both = source == self.paths.get("labels")
+        file = open_features(source, self.options.for_file("features"), self.memory, self.stack, with_labels=both)
+        if names is None or file.nodes is not None:
+            return file
+        _check_as_many(source, file.num_rows(), names)
+        return replace(file, nodes=lambda _: iter([names]))
+
+    def _labels(self, ids_are_text: bool) -> LabelFile | None:
+        source, names = self.paths.get("labels"), self._row_names
+        if source is None:
+            return None
+        file = read_labels(source, self.options.for_file("labels"), ids_are_text, self.memory)
+        if self._features is not None and source == self.paths["features"] and file.nodes is not None:
+            return replace(file, nodes=_node_column(self._features, len(file.nodes), ids_are_text))
+        if names is None or file.array is None or file.nodes is not None:
+            return file
+        _check_as_many(source, file.array.shape[0], names)
+        return replace(file, nodes=names)
+
+    def _ids(self, as_text: bool) -> Iterator[Column]:
+        """All ids in all files, part by part."""
+        features, labels = self._features, self._labels(as_text)
+        if features is not None and features.nodes is not None:
+            yield from features.nodes(as_text)
+        if labels is not None and labels.nodes is not None:
+            yield labels.nodes
+        for part in self._edges().parts(as_text):
+            yield from (part.source, part.target)
+
+    def _all_numbers(self) -> bool:
+        try:
+            return all(columns.looks_whole(column) for column in self._ids(as_text=False))
+        except TooLittleMemoryError:
+            raise
+        except InputError:  # the first error is the one to report
+            return True
+
+    def _by_name(self) -> None:
+        edges = self._edges()
+        room = names_room(edges.weighted, edges.count, self.memory)
+        names = NameTable(self.work.folder, room, keep=self.work.done.get("names", 0))
+        try:
+            self._build(Numbering(names))
+        except TooManyNamesError as error:
+            names.release()
+            count = estimate_names(columns.as_text(column) for column in self._ids(as_text=True))
+            enough = self.memory - 2 * room + 2 * table_bytes(1.03 * count)
+            raise too_small(f"numbering about {count:,.0f} names of nodes", self.memory, enough) from error
+        finally:
+            names.file.close()
+
+    def _build(self, numbering: Numbering) -> None:
+        """Number nodes in the order of features, labels and edges, and write the store."""
+        names = numbering.names
+        edges, features, labels = self._edges(), self._features, self._labels(names is not None)
+        if (features and features.nodes is None) or (labels and labels.nodes is None):
+            numbering = Numbering(names)  # rows are in the order of ids, so ids are numbers
+        known = None
+        if self._row_names is not None:
+            path, column = self.paths["node_names"], self._row_names
+            known = NodeRange(number_rows(path, lambda: iter([column]), numbering, False)[0], path)
+        stream = None
+        if features is not None:
+            stream, described = self._feature_stream(features, edges, numbering)
+            known = known or described
+        if known is None and labels is not None and labels.array is not None and labels.nodes is None:
+            _check_rows_have_names(labels.path, edges, names)
+            known = NodeRange(labels.array.shape[0], labels.path)
+        if known is None and edges.num_nodes is not None and names is None:
+            known = NodeRange(edges.num_nodes, edges.path)
+        strict = None if self.add_missing else known
+        seen = SeenNodes() if known is None and names is None else None
+        values = label_names = None
+        if labels is not None:
+            values, label_names = _labels_of_nodes(labels, numbering, strict, seen)
+        if strict is not None:
+            _check_counts(strict, labels, edges, names)
+        raw = RawGraph(
+            None if strict is None else strict.count,
+            _edge_stream(edges, numbering, strict, seen),
+            stream,
+            values,
+            label_names,
+            name=self.name,
+            feature_names=None if features is None else features.names,
+        )
+        provenance = {key: s.name if isinstance(s, Path) else str(s) for key, s in self.paths.items()}
+        check_gaps = None if seen is None else functools.partial(_check_gaps, edges.path, seen, numbering)
+        build(raw, self.work, self.memory, self.feature_dtype, provenance, self.progress, names, check_gaps)
+
+    def _feature_stream(
+        self, file: FeatureFile, edges: EdgeFile, numbering: Numbering
+    ) -> tuple[FeatureStream | sp.csr_matrix, NodeRange]:
+        """The features in node order, and the nodes that have them."""
+        if file.nodes is None:
+            _check_rows_have_names(file.path, edges, numbering.names)
+            stream = FeatureStream(file.rows, file.width, file.dtype) if file.matrix is None else file.matrix
+            return stream, NodeRange(file.num_rows(), file.path)
+        read = functools.partial(file.nodes, numbering.names is not None)
+        if file.matrix is not None:
+            if not file.triples:
+                number_rows(file.path, read, numbering, self.add_missing)
+            placed = np.concatenate([np.zeros(0, np.int64), *(numbering.nodes(column)[0] for column in read())])
+            count = int(placed.max(initial=-1)) + 1
+            if not self.add_missing:
+                check_all_present(file.path, placed, count)
+            return matrix_of_nodes(file, placed, count), NodeRange(count, file.path)
+        count, in_order = number_rows(file.path, read, numbering, self.add_missing)
+        rows = file.rows
+        if not in_order:  # put them in order through a file of our own
+            ordered = self.work.folder / "rows"
+            if not self.work.done.get("ordered"):
+                nodes = (numbering.nodes(column)[0] for column in read())
+                write_rows(ordered, count, file.width, nodes, file.rows(ROWS_AT_A_TIME))
+                self.work.note(ordered, ordered=True)
+            rows = functools.partial(read_rows, ordered, file.width)
+        return FeatureStream(rows, file.width, file.dtype), NodeRange(count, file.path)
+
+
+def _check_rows_have_names(path: Source, edges: EdgeFile, names: NameTable | None) -> None:
+    """Rows without names cannot be matched to nodes that have them."""
+    if names is not None:
+        raise InputError(
+            f"{path}: rows have no node names, and the ids in {edges.path} are names; use a table with a column "
+            f"'node', pass the names in the order of the rows with --node-names, or number the nodes from 0 on"
+        )
+
+
+def _node_column(features: FeatureFile, rows: int, ids_are_text: bool) -> Column:
+    """The nodes of a table of features that holds the labels as well."""
+    if features.nodes is None:
+        return Column(features.path, "row", pa.chunked_array([np.arange(rows)]))
+    parts = list(features.nodes(ids_are_text))
+    values = pa.chunked_array([chunk for part in parts for chunk in part.values.chunks])
+    return replace(parts[0], values=values)
+
+
+def _check_as_many(source: Source, rows: int, names: Column) -> None:
+    if rows != len(names):
+        raise InputError(
+            f"{source}: {counted(rows, 'row')}, and {counted(len(names), 'name')} in {names.path}; expected a name for "
+            f"each row"
+        )
+
+
+def _named_parts(file: EdgeFile, names: Column, as_text: bool) -> Iterator[EdgePart]:
+    """Edges between rows as edges between the names of these rows."""
+    for part in file.parts(as_text):
+        ends = []
+        for column in (part.source, part.target):
+            most = len(names) - 1
+            rows = columns.as_whole(column, 0, f"rows are numbered from 0 to {most:,}, as in {names.path}", most)
+            ends.append(replace(column, values=names.values.take(pa.array(rows))))
+        yield EdgePart(ends[0], ends[1], part.weights)
+
+
+def _labels_of_nodes(
+    file: LabelFile, numbering: Numbering, known: NodeRange | None, seen: SeenNodes | None
+) -> tuple[AnyArray, list[str] | None]:
+    if file.nodes is None:
+        return labels_of_nodes(file, None)
+    nodes = numbering.nodes(file.nodes)
+    if known is not None:
+        known.check(nodes, file.nodes)
+    if seen is not None:
+        seen.add(nodes)
+    return labels_of_nodes(file, nodes[0])
+
+
+def _edge_stream(file: EdgeFile, numbering: Numbering, known: NodeRange | None, seen: SeenNodes | None) -> EdgeStream:
+    def parts(count: int) -> Iterator[tuple[AnyArray, AnyArray | None]]:
+        for part in file.parts(numbering.names is not None):
+            ends = numbering.nodes(part.source, part.target)
+            if known is not None:
+                known.check(ends, part.source, part.target)
+            if seen is not None:
+                seen.add(ends)
+            for first in range(0, ends.shape[1], count):
+                mine = slice(first, first + count)
+                yield ends[:, mine], None if part.weights is None else part.weights[mine]
+
+    return EdgeStream(parts, file.count, file.weighted, file.share, str(file.path))
+
+
+def _check_counts(known: NodeRange, labels: LabelFile | None, edges: EdgeFile, names: NameTable | None) -> None:
+    """Arrays in node order, and a matrix of edges, must be about the same number of nodes."""
+    counts: list[tuple[Source, int, str]] = []
+    if labels is not None and labels.array is not None and labels.nodes is None:
+        counts.append((labels.path, labels.array.shape[0], "labels"))
+    if edges.num_nodes is not None and names is None:
+        counts.append((edges.path, edges.num_nodes, "rows of the matrix"))
+    for path, count, what in counts:
+        if count != known.count:
+            raise InputError(
+                f"{path}: {count:,} {what} for {known.count:,} nodes; expected one per node. Check that the files are "
+                f"of the same graph"
+            )
+
+
+def _check_gaps(path: Source, seen: SeenNodes, numbering: Numbering, num_nodes: int) -> None:
+    """Say how many of the nodes that the largest id implies are not mentioned, before rows are written for them."""
+    missing = num_nodes - seen.count
+    if not seen.count or not missing:
+        return  # none: the edges were read before the import was interrupted
+    numbering.check_gaps(path, seen.count, num_nodes)
+    message = (
+        f"{path}: ids are taken as numbers from 0 to {num_nodes - 1:,}, so {missing:,} of {num_nodes:,} nodes have no "
+        f"edge; if these are names, pass --ids names (Python: ids='names')"
+    )
+    (warn if 2 * missing > num_nodes else log.info)(message)
