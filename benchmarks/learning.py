@@ -56,7 +56,7 @@ def fitted(graph: nw.Graph, split: Split, params: Any, inductive: bool, refit: b
     model = nw.NIGCN(**params)
     proba = model.fit_predict_proba(graph, split.train, split.val, split.test, inductive=inductive, refit=refit)
     seconds = time.perf_counter() - started
-    codes = np.searchsorted(model.classes_, truth)
+    codes = model.columns_of(graph, truth)
     found = {
         "val_f1": model.val_f1_,
         "test_f1": float(np.mean(model.labels_of_proba(proba) == truth)),

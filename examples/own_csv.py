@@ -45,7 +45,7 @@ def main() -> None:
     unknown = np.flatnonzero(graph.labels < 0)
     labels, proba = model.predict(graph, unknown), model.predict_proba(graph, unknown)
     for node, label, sure in list(zip(unknown, labels, proba.max(1), strict=True))[:5]:
-        print(f"{graph.node_names[node]}: {graph.label_names[label]} ({100 * sure:.0f}%)")
+        print(f"{graph.node_names[node]}: {label} ({100 * sure:.0f}%)")
 
 
 if __name__ == "__main__":

@@ -129,6 +129,16 @@ def test_the_command_writes_the_page_and_prints_the_numbers(run, graph, model, t
     assert run(*command, "--overwrite")[0] == 0
 
 
+def test_labels_are_matched_by_name(graph):
+    """With other numbers for the same names, a report is the same."""
+    one, two = (graph.replace(label_names=["a", "b", "c"]), graph.replace(label_names=["c", "b", "a"]))
+    two = two.replace(labels=np.where(graph.labels < 0, UNKNOWN, 2 - graph.labels))
+    model = nw.NIGCN(seed=0, epochs=5, teach=False).fit(one, train=range(200), val=range(200, 400))
+    first, second = (findings.find(model, g) for g in (one, two))
+    assert first.labels == second.labels
+    assert first.doubtful == second.doubtful
+
+
 def test_what_cannot_be_reported_is_said(model, graph, tmp_path):
     with pytest.raises(InputError, match=r"no labels, so there is nothing to report"):
         findings.find(model, graph.replace(labels=None, label_names=None))

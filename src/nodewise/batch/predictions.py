@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,19 +12,18 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from nodewise._util.atomic import new_file
 from nodewise._util.errors import InputError
 from nodewise._util.types import AnyArray, BoolArray, FloatArray, IntArray
 from nodewise.graph import Graph
 from nodewise.graph.checks import UNKNOWN, check_number
+from nodewise.graph.names import expected_name, places_of
 from nodewise.learn.calibrate import sets_of
 from nodewise.learn.nigcn import NIGCN
 from nodewise.learn.task import check_whole
 from nodewise.store import Names
 
-COMPARED = 10_000  # names, with one that does not exist
 FORMATS: Mapping[str, tuple[str, ...]] = {"predict": (".parquet", ".csv"), "embed": (".parquet",)}
 COLUMNS = ("node", "label", "probability", "known")  # of predictions
 
@@ -81,7 +79,7 @@ def predicted(
     Columns: ``node``, ``label``, ``probability`` and ``known``, the label that the graph gives the node (of several,
     all, with semicolons between them), or null.
     """
-    proba, labels = model.proba_of_rows(rows), _names(model.classes_, model.label_names_)
+    proba, labels = model.proba_of_rows(rows), pa.array(model.classes_)
     if choice.keep_known and graph.labels is not None:
         proba, labels = _with_known(model, graph, nodes, proba, labels)
     least = np.float32(choice.min_confidence or 0)
@@ -188,26 +186,16 @@ def read_nodes(nodes: str, graph: Graph) -> IntArray | None:
         found = np.array([int(line) if line.isdecimal() and len(line) < 19 else -1 for line in wanted], np.int64)
         found[found >= graph.num_nodes] = -1
     else:
-        names = Names.of(graph.node_names).arrow
-        found = pc.fill_null(pc.index_in(pa.array(wanted, names.type), value_set=names), -1).to_numpy().astype(np.int64)
+        found = places_of(wanted, graph.node_names)
     if (found < 0).any():
         line = wanted[int(np.argmin(found))]
         expected = f"expected a whole number from 0 to {graph.num_nodes - 1:,}"
         if graph.node_names is not None:
-            expected = f"expected a node's name{_nearest(line, Names.of(graph.node_names))}"
+            expected = expected_name(line, graph.node_names)
         if listed:
             raise InputError(f"nodes: there is no file {nodes!r}, and {line!r} is no node; {expected}")
         raise InputError(f"{nodes}: line {lines.index(line) + 1:,} is {line!r}, and there is no such node; {expected}")
     return found
-
-
-def _nearest(name: str, names: Names) -> str:
-    """The name most like a wrong one, as a question; of many names, only some are compared."""
-    alike = pc.starts_with(names.arrow, name[:1], ignore_case=True)
-    length = pc.utf8_length(names.arrow)
-    alike = pc.and_(alike, pc.and_(pc.greater_equal(length, len(name) - 2), pc.less_equal(length, len(name) + 2)))
-    close = difflib.get_close_matches(name, names.arrow.filter(alike).slice(0, COMPARED).to_pylist(), n=1)
-    return f". Did you mean {close[0]!r}?" if close else ""
 
 
 def is_one_file(path: Path, formats: Sequence[str]) -> bool:

@@ -24,7 +24,7 @@ from nodewise.diffusion.params import Convention, DiffusionParams, Engine, Mass
 from nodewise.diffusion.plan import Plan, bring_in, exact_side, make_plan, reads_in_order
 from nodewise.diffusion.walks import Sampling, Weights
 from nodewise.graph import Graph
-from nodewise.graph.checks import check_choice, checked_features, checked_nodes, checked_seed
+from nodewise.graph.checks import check_choice, checked_features, checked_seed
 from nodewise.graph.features import check_norm, row_scales
 
 NO_LIMIT = np.iinfo(np.int64).max
@@ -203,7 +203,7 @@ def plan_diffusion(graph: Graph, nodes: AnyArray, **params: Any) -> Diffusion:
     """:func:`diffuse` with the same arguments, checked and planned but not done yet."""
     given = DiffusionParams(**params)
     check_params(given)
-    nodes = checked_nodes(nodes, graph.num_nodes, "nodes")
+    nodes = graph.nodes(nodes)
     lengths = _lengths(graph, nodes, given)
     how = Sampling(
         hops=_hop_weights(given, int(lengths.max(initial=0))),

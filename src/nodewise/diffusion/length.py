@@ -15,7 +15,7 @@ from nodewise._util.types import AnyArray, IntArray
 from nodewise.diffusion.ghd import MOST_HOPS
 from nodewise.diffusion.params import Convention
 from nodewise.graph import Graph
-from nodewise.graph.checks import check_choice, check_number, checked_nodes
+from nodewise.graph.checks import check_choice, check_number
 
 DENSE_UP_TO = 64  # below this many nodes a dense eigenvalue solver is faster, and ARPACK may refuse
 
@@ -31,7 +31,7 @@ def diffusion_lengths(graph: Graph, nodes: AnyArray, tau: float, convention: Con
     >>> diffusion_lengths(path, np.arange(4), tau=1.0)
     array([4, 4, 4, 4])
     """
-    nodes = checked_nodes(nodes, graph.num_nodes, "nodes")
+    nodes = graph.nodes(nodes)
     check_tau(tau)
     check_choice("convention", convention, get_args(Convention))
     times = 2 if convention == "reference" else 1
@@ -72,7 +72,7 @@ def tau_distance(graph: Graph, nodes: AnyArray, tau: float) -> IntArray:
     >>> tau_distance(path, np.arange(4), tau=0.1)
     array([13, 12, 12, 13])
     """
-    nodes = checked_nodes(nodes, graph.num_nodes, "nodes")
+    nodes = graph.nodes(nodes)
     check_tau(tau)
     if graph.num_nodes == 1:
         return np.zeros(nodes.size, np.int64)

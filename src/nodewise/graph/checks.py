@@ -19,6 +19,7 @@ SEEDS = 2**63  # from 0 on
 LARGEST, HEAVIEST = 1e16, 1e18  # feature and edge weight: their products, and sums of squares, fit into float32
 LEAST_LOOP = 1e-16  # the weight of a loop, and so a node's degree, whose inverse multiplies
 UNKNOWN = -1  # the label of a node whose label is not known
+UNKNOWN_WORDS = ("", "nan")  # labels that are not known; numpy makes the second one of NaN among strings
 EXPECTED_WEIGHT = (
     f"expected a float32 above 0 and up to {HEAVIEST:g}, and at least {LEAST_LOOP:g} if the edge is a loop. Multiply "
     f"all weights by a constant"
@@ -27,7 +28,7 @@ EXPECTED_WEIGHT = (
 
 def checked_nodes(nodes: Any, num_nodes: int, what: str) -> IntArray:
     """Node ids as int64, or an error that names the first that is wrong. A boolean mask is taken as a mask."""
-    array = _as_array(what, nodes)
+    array = as_array(what, nodes)
     if array.dtype == bool:
         if array.shape != (num_nodes,):
             raise InputError(
@@ -35,7 +36,8 @@ def checked_nodes(nodes: Any, num_nodes: int, what: str) -> IntArray:
             )
         return np.flatnonzero(array)
     if array.ndim != 1:
-        raise InputError(f"{what}: an array of shape {array.shape}; expected a list of node ids")
+        hint = f", as [{nodes!r}]" if isinstance(nodes, str | int) else ""
+        raise InputError(f"{what}: an array of shape {array.shape}; expected a list of node ids or names{hint}")
     if array.size and array.dtype.kind not in "iu":
         raise InputError(f"{what}: ids of type {array.dtype}; node ids are whole numbers from 0 to {num_nodes - 1:,}")
     wrong = np.flatnonzero((array < 0) | (array >= num_nodes))
@@ -77,7 +79,7 @@ def checked_features(features: Any, num_nodes: int) -> Features | None:
             features.sum_duplicates()
     elif not isinstance(features, Quantized):
         if not isinstance(features, np.ndarray):
-            features = _as_array("features", features)
+            features = as_array("features", features)
         if features.ndim != 2:
             raise InputError(f"features: an array of shape {features.shape}; expected (num_nodes, num_features)")
         if features.dtype.kind not in "fiub":
@@ -97,11 +99,11 @@ def checked_labels(labels: Any, num_nodes: int) -> AnyArray | None:
     """Labels as int64 with -1 for unknown, or a 0/1 matrix (int8) with several labels per node."""
     if labels is None:
         return None
-    array = _whole_labels(_as_array("labels", labels))
+    array = _whole_labels(as_array("labels", labels))
     if array.ndim not in (1, 2) or array.dtype.kind not in "iub":
         raise InputError(
             f"labels: an array of shape {array.shape} and type {array.dtype}; expected whole numbers, -1 for unknown, "
-            f"or a 0/1 matrix with one column per label"
+            f"names, or a 0/1 matrix with one column per label"
         )
     if array.shape[0] != num_nodes:
         raise InputError(f"labels: {array.shape[0]:,} for {num_nodes:,} nodes; expected one per node, -1 for unknown")
@@ -114,6 +116,32 @@ def checked_labels(labels: Any, num_nodes: int) -> AnyArray | None:
     return array.astype(np.int8 if array.ndim == 2 else np.int64)
 
 
+def encoded_labels(labels: Any, names: Sequence[str] | None) -> tuple[Any, Sequence[str] | None]:
+    """Labels that are strings as numbers, and their names: those given, or else all that occur, in order.
+
+    None, NaN and empty strings are unknown. Other labels stay as they are.
+    """
+    words = strings("labels", labels)
+    if words is None:
+        return labels, names
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = pa.large_string()
+    try:
+        text = pa.array(words, kind, from_pandas=True)  # NaN, and what pandas has for it, become null
+        text = pc.if_else(pc.is_in(text, value_set=pa.array(UNKNOWN_WORDS, kind)), pa.scalar(None, kind), text)
+        names = sorted(text.unique().drop_null().to_pylist()) if names is None else names
+        codes = pc.index_in(text, value_set=pa.array(names, kind))
+    except (pa.ArrowException, TypeError) as error:
+        raise InputError(f"labels: {error}; expected all strings, None for unknown, or all whole numbers") from error
+    new = pc.indices_nonzero(pc.and_(codes.is_null(), text.is_valid()))
+    if len(new):
+        node = new[0].as_py()
+        raise InputError(f"labels: node {node:,} has {words[node]!r}, which is not in label_names; add it there")
+    return pc.fill_null(codes, UNKNOWN).to_numpy(), names
+
+
 def present_labels(labels: AnyArray) -> IntArray:
     """The labels that occur, in order; a part at a time, since ``labels`` may be a file of any size."""
     parts = [np.unique(labels[first : first + LABELS_AT_ONCE]) for first in range(0, labels.size, LABELS_AT_ONCE)]
@@ -121,12 +149,21 @@ def present_labels(labels: AnyArray) -> IntArray:
     return np.asarray(found[found != UNKNOWN], np.int64)
 
 
-def _as_array(what: str, values: Any) -> AnyArray:
+def as_array(what: str, values: Any) -> AnyArray:
     """An array of anything array-like, a tensor with gradients included."""
     try:
         return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
     except ValueError as error:
         raise InputError(f"{what}: cannot be made an array ({error}); expected rows of equal length") from error
+
+
+def strings(what: str, values: Any) -> list[Any] | None:
+    """The entries of a list with strings in it, as they were given (numpy makes all of them strings); else None."""
+    array = as_array(what, values)
+    mixed = array.dtype == object and any(isinstance(value, str) for value in array.flat)
+    if array.ndim != 1 or not (mixed or array.dtype.kind in "UT"):
+        return None
+    return list(values) if isinstance(values, list | tuple) else array.tolist()
 
 
 def _whole_labels(array: AnyArray) -> AnyArray:
@@ -141,7 +178,7 @@ def _whole_labels(array: AnyArray) -> AnyArray:
 
 
 def checked_edges(edge_index: Any) -> AnyArray:
-    edges = _as_array("edge_index", edge_index)
+    edges = as_array("edge_index", edge_index)
     if edges.ndim != 2 or edges.shape[0] != 2:
         hint = "; pass its transpose" if edges.ndim == 2 and edges.shape[1] == 2 else ""
         raise InputError(f"edge_index: an array of shape {edges.shape}; expected (2, num_edges){hint}")

@@ -1,4 +1,4 @@
-"""Graph: the adjacency, features, labels and names of a graph, made from edges, SciPy, networkx or PyG."""
+"""Graph: the adjacency, features, labels and names of a graph, made from edges, SciPy, networkx, PyG or DGL."""
 
 from __future__ import annotations
 
@@ -14,19 +14,21 @@ from nodewise._util.errors import InputError
 from nodewise._util.types import AnyArray, DoubleArray, Features, IntArray
 from nodewise.graph import adjacency, checks
 from nodewise.graph.features import Quantized, dense_rows
+from nodewise.graph.names import named_nodes
 
 if TYPE_CHECKING:
     import networkx
     import torch_geometric.data
 
 ADJACENCY_FACTS = ("degrees", "total_degree", "least_degree", "cumulative_weights")  # made once, on first use
+MASKS = ("train_mask", "val_mask", "test_mask")
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Graph:
     """An undirected graph with one loop on every node, and its features, labels and names.
 
-    Make one with :meth:`from_edges`, :meth:`from_scipy`, :meth:`from_networkx`, :meth:`from_pyg` or
+    Make one with :meth:`from_edges`, :meth:`from_scipy`, :meth:`from_networkx`, :meth:`from_pyg`, :meth:`from_dgl` or
     :func:`nodewise.load`; the constructor trusts its arrays.
 
     >>> import numpy as np
@@ -74,12 +76,17 @@ class Graph:
     ) -> Graph:
         """A graph from a ``(2, E)`` integer array; direction is ignored, loops and repeats are allowed.
 
-        ``feature_names``: of the columns of ``features``; a trained model then finds its columns by name.
+        ``labels``: numbers, -1 for unknown; or strings, None for unknown, which become numbers and ``label_names``; or
+        a 0/1 matrix. ``feature_names``: of the columns of ``features``; a trained model then finds its columns by name.
 
         >>> import numpy as np
         >>> Graph.from_edges(np.array([[0, 0], [1, 1]])).num_edges
         1
+        >>> g = Graph.from_edges([[0, 1], [1, 2]], labels=["red", None, "blue"])
+        >>> g.labels.tolist(), g.label_names
+        ([1, -1, 0], ['blue', 'red'])
         """
+        labels, label_names = checks.encoded_labels(labels, label_names)
         edges = checks.checked_edges(edge_index)
         if num_nodes is not None and not isinstance(num_nodes, int | np.integer):
             raise InputError(f"num_nodes={num_nodes!r}: expected a whole number")
@@ -156,20 +163,44 @@ class Graph:
         >>> Graph.from_pyg(Graph.from_edges([[0, 1], [1, 2]]).to_pyg())
         Graph(nodes=3, edges=2)
         """
-
-        def array(field: str) -> AnyArray | None:
-            value = getattr(data, field, None)
-            return None if value is None else np.asarray(value.detach().cpu().numpy())
-
-        edges = array("edge_index")
-        if edges is None:
+        if hasattr(data, "node_types"):
+            raise InputError("data: a HeteroData; expected one kind of node and edge, as data.to_homogeneous() makes")
+        fields = {field: getattr(data, field, None) for field in ("edge_index", "x", "y", "edge_weight", *MASKS)}
+        arrays = {field: checks.as_array(field, value) for field, value in fields.items() if value is not None}
+        if "edge_index" not in arrays:
             raise InputError("data.edge_index is missing: expected a (2, E) tensor, as PyTorch Geometric makes it")
-        masks = {part: array(f"{part}_mask") for part in ("train", "val", "test")}
-        known.setdefault("splits", {p: np.flatnonzero(m) for p, m in masks.items() if m is not None and m.ndim == 1})
-        labels = array("y")
-        if labels is not None and labels.ndim == 2 and labels.shape[1] == 1:
-            labels = labels[:, 0]
-        return cls.from_edges(edges, data.num_nodes, array("x"), labels, edge_weight=array("edge_weight"), **known)
+        known = {"edge_weight": arrays.get("edge_weight"), "splits": _splits(arrays), **known}
+        return cls.from_edges(
+            arrays["edge_index"], data.num_nodes, arrays.get("x"), _one_column(arrays.get("y")), **known
+        )
+
+    @classmethod
+    def from_dgl(
+        cls,
+        graph: Any,
+        features: str | None = "feat",
+        labels: str | None = "label",
+        weight: str | None = None,
+        **known: Any,
+    ) -> Graph:
+        """A graph from DGL's ``DGLGraph``, with the masks ``train_mask``, ``val_mask`` and ``test_mask`` as splits.
+
+        ``features`` and ``labels`` name columns of ``graph.ndata``, ``weight`` one of ``graph.edata``; None: there is
+        none.
+
+        >>> Graph.from_dgl(dgl_graph, labels=None)  # doctest: +SKIP
+        Graph(nodes=2708, edges=5278, features=1433)
+        """
+        if not graph.is_homogeneous:
+            raise InputError(
+                "graph: a DGL graph with several kinds of nodes or edges; expected one kind of each, as "
+                "dgl.to_homogeneous(graph, ndata=['feat', 'label']) makes"
+            )
+        edges = np.stack([checks.as_array("graph.edges()", ends) for ends in graph.edges()])
+        masks = {field: checks.as_array(field, graph.ndata[field]) for field in MASKS if field in graph.ndata}
+        known = {"edge_weight": _dgl_column(graph, "edata", "weight", weight), "splits": _splits(masks), **known}
+        x, y = _dgl_column(graph, "ndata", "features", features), _dgl_column(graph, "ndata", "labels", labels)
+        return cls.from_edges(edges, graph.num_nodes(), x, _one_column(y), **known)
 
     @classmethod
     def from_frames(cls, edges: Any, nodes: Any | None = None, **options: Any) -> Graph:
@@ -202,7 +233,9 @@ class Graph:
             changes["features"] = checks.checked_features(changes["features"], self.num_nodes)
             changes.setdefault("feature_names", None)
         if "labels" in changes:
-            changes["labels"] = checks.checked_labels(changes["labels"], self.num_nodes)
+            labels, names = checks.encoded_labels(changes["labels"], changes.get("label_names"))
+            changes["labels"] = checks.checked_labels(labels, self.num_nodes)
+            changes |= {} if names is None else {"label_names": names}
         if changes.get("node_names") is not None:  # not those of a store, which are read when they are needed
             checks.check_distinct("node_names", changes["node_names"], "nodes")
         changed = dataclasses.replace(self, **changes)._checked()
@@ -222,7 +255,7 @@ class Graph:
         """This graph, if its names and splits fit its nodes, labels and features."""
         checks.check_names(self.node_names, self.label_names, self.labels, self.num_nodes)
         checks.check_feature_names(self.feature_names, self.num_features)
-        splits = {p: checks.checked_nodes(nodes, self.num_nodes, f"splits[{p!r}]") for p, nodes in self.splits.items()}
+        splits = {part: self.nodes(nodes, f"splits[{part!r}]") for part, nodes in self.splits.items()}
         return dataclasses.replace(self, splits=splits)
 
     def subgraph(self, nodes: AnyArray) -> Graph:
@@ -231,7 +264,7 @@ class Graph:
         >>> Graph.from_edges([[0, 1, 2], [1, 2, 3]]).subgraph([3, 2])
         Graph(nodes=2, edges=1)
         """
-        nodes = checks.checked_nodes(nodes, self.num_nodes, "nodes")
+        nodes = self.nodes(nodes)
         if np.unique(nodes).size != nodes.size:
             raise InputError("nodes: a subgraph takes each node once")
         adj = adjacency.induced(self.indptr, self.indices, self.edge_weight, nodes)
@@ -248,6 +281,20 @@ class Graph:
         )
 
     # ------------------------------------------------------------------ what it is
+
+    def nodes(self, nodes: AnyArray, what: str = "nodes") -> IntArray:
+        """The ids of nodes that are given as ids, by name, or as a mask; an error for the first that does not exist.
+
+        Every function that takes nodes takes them in these three ways. ``what`` begins the error.
+
+        >>> g = Graph.from_edges([[0, 1], [1, 2]], node_names=["ann", "bob", "eve"])
+        >>> g.nodes(["eve", "ann"]), g.nodes([2, 0]), g.nodes([True, False, True])
+        (array([2, 0]), array([2, 0]), array([0, 2]))
+        """
+        words = checks.strings(what, nodes)
+        if words is not None:
+            return named_nodes(words, self.node_names, what)
+        return checks.checked_nodes(nodes, self.num_nodes, what)
 
     @property
     def num_nodes(self) -> int:
@@ -385,6 +432,27 @@ def _rows(features: Features | None, nodes: IntArray) -> Features | None:
     if features is None:
         return None
     return features.take(nodes) if isinstance(features, Quantized) else features[nodes]
+
+
+def _splits(masks: Mapping[str, AnyArray]) -> dict[str, IntArray]:
+    """The splits of PyTorch Geometric and DGL; a mask with several columns is none."""
+    found = {name: masks[name] for name in MASKS if name in masks}
+    return {name.removesuffix("_mask"): np.flatnonzero(mask) for name, mask in found.items() if mask.ndim == 1}
+
+
+def _one_column(labels: AnyArray | None) -> AnyArray | None:
+    """A matrix of one column is a list of labels."""
+    return labels[:, 0] if labels is not None and labels.ndim == 2 and labels.shape[1] == 1 else labels
+
+
+def _dgl_column(graph: Any, frame: str, what: str, name: str | None) -> AnyArray | None:
+    columns = getattr(graph, frame)
+    if name is None:
+        return None
+    if name not in columns:
+        there = ", ".join(map(repr, columns)) or "nothing"
+        raise InputError(f"{what}={name!r}: not in graph.{frame}, which has {there}; expected one of these, or None")
+    return checks.as_array(f"{what}={name!r}", columns[name])
 
 
 def _frozen(array: DoubleArray) -> DoubleArray:

@@ -1,4 +1,4 @@
-"""A classifier bound to its graph, so that ``X`` is a list of node ids, as scikit-learn's tools need it."""
+"""A classifier bound to its graph, so that ``X`` is a list of nodes, as scikit-learn's tools need it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from nodewise._util.errors import InputError
 from nodewise._util.types import AnyArray, FloatArray, IntArray
 from nodewise.graph import Graph
-from nodewise.graph.checks import UNKNOWN, checked_nodes
+from nodewise.graph.checks import UNKNOWN
 from nodewise.graph.splits import held_out_splits
 from nodewise.learn.estimator import NodeClassifier
 from nodewise.learn.nigcn import NIGCN
@@ -19,11 +19,11 @@ from nodewise.learn.task import check_graph
 
 
 class BoundClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """``estimator`` (by default ``NIGCN()``) on ``graph``: ``fit(X, y)`` takes node ids and their labels.
+    """``estimator`` (by default ``NIGCN()``) on ``graph``: ``fit(X, y)`` takes nodes and their labels.
 
-    ``X`` is a list of node ids or, as scikit-learn likes it, one column of them. Labels may be strings. The labels in
-    the graph are ignored. With ``validate``, a fifth of ``X`` is held out, by class, to choose the model, which then
-    learns again from all of ``X``; otherwise training has no validation nodes.
+    ``X`` is a list of node ids or names or, as scikit-learn likes it, one column of them. Labels may be strings. The
+    labels in the graph are ignored. With ``validate``, a fifth of ``X`` is held out, by class, to choose the model,
+    which then learns again from all of ``X``; otherwise training has no validation nodes.
 
     >>> import nodewise as nw
     >>> from sklearn.model_selection import cross_val_score
@@ -78,4 +78,4 @@ class BoundClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ids = ids[:, 0]
         if ids.dtype.kind == "f" and np.array_equal(ids, np.floor(ids)):  # some tools turn X into floats
             ids = ids.astype(np.int64)
-        return checked_nodes(ids, self.graph.num_nodes, "X")
+        return self.graph.nodes(ids, "X")

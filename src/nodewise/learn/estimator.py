@@ -15,7 +15,6 @@ from sklearn.exceptions import NotFittedError
 from nodewise._util.errors import InputError, StoreError
 from nodewise._util.types import AnyArray, FloatArray, IntArray
 from nodewise.graph import Graph
-from nodewise.graph.checks import checked_nodes
 from nodewise.graph.features import take_columns
 from nodewise.learn import saved
 from nodewise.learn.matching import NodeSet, check_nodes, column_order
@@ -30,6 +29,7 @@ from nodewise.learn.task import (
     known_labels,
     nodes_or_all,
     random_nodes,
+    widened,
 )
 from nodewise.learn.trainer import choose_device
 
@@ -145,26 +145,35 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._proba(graph if order is None else self._reordered(graph, order), nodes)
 
     def predict(self, graph: Graph, nodes: AnyArray | None = None) -> AnyArray:
-        """Labels of ``nodes`` (or of all): one per node, or a 0/1 matrix where training labels were one."""
-        return self.labels_of_proba(self.predict_proba(graph, nodes))
+        """Labels of ``nodes`` (or of all): names if labels have names, else numbers; a 0/1 matrix if training had one.
+
+        Nodes are given as ids, by name, or as a mask, here and in all other methods.
+        """
+        proba = self.predict_proba(graph, nodes)
+        return self.labels_of_proba(proba) if self.multilabel_ else self.classes_[proba.argmax(1)]
 
     def score(self, graph: Graph, nodes: AnyArray) -> float:
-        """Micro-F1 on ``nodes``, whose labels the graph must know."""
+        """Micro-F1 on ``nodes``, whose labels the graph must know; labels with names are matched by name."""
         self._check_fitted()
         check_graph(graph)
-        nodes = checked_nodes(nodes, graph.num_nodes, "nodes")
+        self._classes.check_kind(graph)
+        nodes = graph.nodes(nodes)
         if nodes.size == 0:
             raise InputError("nodes: none to score; expected at least one with a known label")
-        return micro_f1(known_labels(graph, nodes, "nodes"), self.predict(graph, nodes))
+        known_labels(graph, nodes, "nodes")
+        truth, known, _ = self._classes.truth(graph, nodes)
+        predicted = self.labels_of_proba(self.predict_proba(graph, nodes))
+        return micro_f1(truth, widened(predicted, known.size))
 
     def labels_of_proba(self, proba: FloatArray) -> AnyArray:
-        """Labels from probabilities."""
+        """Labels from probabilities, as the graph of training numbers them."""
         return self._classes.decoded(proba)
 
     @property
-    def classes_(self) -> IntArray:
+    def classes_(self) -> AnyArray:
+        """The labels learned from, in order: names if labels have names, or numbers."""
         self._check_fitted()
-        return self._classes.ids
+        return self._classes.labels
 
     @property
     def multilabel_(self) -> bool:
@@ -173,10 +182,6 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def columns_of(self, graph: Graph, labels: IntArray) -> IntArray:
         """The columns of labels of any graph among ``classes_``, -1 for those that the model does not know."""
         return self._classes.columns_of(graph, labels)
-
-    @property
-    def label_names_(self) -> list[str] | None:
-        return self._classes.names
 
     def _keep_columns(self, count: int, names: Sequence[str] | None) -> None:
         """Keep the number and the names of the features, as scikit-learn's estimators do."""

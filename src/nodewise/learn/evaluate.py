@@ -24,7 +24,7 @@ from nodewise.learn.calibrate import calibration_error
 from nodewise.learn.estimator import NodeClassifier
 from nodewise.learn.metrics import macro_f1, micro_f1, micro_f1_interval
 from nodewise.learn.nigcn import HeldOut
-from nodewise.learn.task import check_learned, known_labels
+from nodewise.learn.task import check_learned, known_labels, names_of, widened
 
 SCORES = ("test_f1", "test_macro_f1", "test_log_loss", "test_calibration_error")
 
@@ -148,7 +148,7 @@ def evaluate(
 
     ``inductive``, ``part``, ``how``: as in :meth:`NodeClassifier.fit_predict_proba`. ``done``: called after each split.
     """
-    _check_splits(graph, splits)
+    splits = _checked_splits(graph, splits)
     results: list[SplitResult] = []
     truths: list[AnyArray] = []
     guesses: list[AnyArray] = []
@@ -169,7 +169,7 @@ def evaluate(
             best = fitted
     assert best is not None  # there is a split
     labels = graph.present_labels
-    by_class = _by_class(labels, _named(graph, labels), np.concatenate(truths), np.concatenate(guesses))
+    by_class = _by_class(labels, names_of(graph, labels), np.concatenate(truths), np.concatenate(guesses))
     return Evaluation(graph.name, getattr(best, "engine_", ""), results, *by_class, _plain_params(best), best)
 
 
@@ -179,8 +179,9 @@ def _scores(model: NodeClassifier, truth: AnyArray, predicted: AnyArray, proba: 
     if truth.ndim == 2:
         codes, chance = truth, np.where(truth == 1, proba, 1 - proba)
     else:
-        codes = np.searchsorted(model.classes_, truth).clip(0, model.classes_.size - 1)
-        known = model.classes_[codes] == truth
+        ids = model._classes.ids
+        codes = np.searchsorted(ids, truth).clip(0, ids.size - 1)
+        known = ids[codes] == truth
         codes, chance = np.where(known, codes, -1), np.where(known, proba[np.arange(truth.size), codes], 0)
     return {
         "test_f1": micro_f1(truth, predicted),
@@ -205,12 +206,7 @@ def score_model(model: NodeClassifier, graph: Graph, labels: str | Path | None =
         graph = with_labels(graph, labels, model.multilabel_)
     if graph.labels is None:
         raise InputError(f"{graph.name} has no labels to compare with; pass --labels FILE (Python: labels=FILE)")
-    if graph.multilabel != model.multilabel_:
-        kinds = "one label per node", "several labels per node"
-        raise InputError(
-            f"{graph.name} has {kinds[graph.multilabel]}, the model was trained with {kinds[model.multilabel_]}; "
-            f"expected the same kind"
-        )
+    model._classes.check_kind(graph)
     if graph.present_labels.size == 0:
         raise InputError(f"{labels or graph.name}: no node has a label; expected labels to compare with")
     every = np.flatnonzero(graph.labels.any(axis=1) if graph.multilabel else graph.labels != UNKNOWN)
@@ -220,11 +216,11 @@ def score_model(model: NodeClassifier, graph: Graph, labels: str | Path | None =
             f"{labels or graph.name}: the model learned from all {every.size:,} labelled nodes; pass --labels FILE "
             f"with labels that it has not seen, or train it with --no-refit"
         )
-    truth, known, names = _truth(model, graph, nodes)
+    truth, known, names = model._classes.truth(graph, nodes)
     proba = model.predict_proba(graph, nodes)
     predicted = model.labels_of_proba(proba)
-    if graph.multilabel:  # labels that the model does not know are never predicted
-        proba, predicted = (np.pad(part, ((0, 0), (0, known.size - part.shape[1]))) for part in (proba, predicted))
+    if graph.multilabel:
+        proba, predicted = (widened(part, known.size) for part in (proba, predicted))
     return ModelScore(
         graph.name, nodes.size, every.size - nodes.size, *_model_scores(model, truth, predicted, proba),
         *_by_class(known, names, truth, predicted),
@@ -241,7 +237,7 @@ def held_out_score(model: NodeClassifier) -> dict[str, Any] | None:
         return None
     clean = held.chose_nothing if held.chose_nothing.any() else np.ones(held.nodes.size, bool)
     proba, labels = held.proba[clean], held.labels[clean]
-    truth = labels.astype(np.int8) if model.multilabel_ else model.classes_[labels]
+    truth = labels.astype(np.int8) if model.multilabel_ else model._classes.ids[labels]
     scores = _model_scores(model, truth, model.labels_of_proba(proba), proba)
     names = ("micro_f1", "interval", "macro_f1", "log_loss", "calibration_error")
     facts = {"nodes": int(clean.sum()), "chose_the_model": not held.chose_nothing.any()}
@@ -256,27 +252,6 @@ def _learned(model: NodeClassifier, graph: Graph, nodes: IntArray) -> BoolArray:
         "may be too good; train it again to leave those nodes out"
     )
     return np.zeros(nodes.size, bool)
-
-
-def _truth(model: NodeClassifier, graph: Graph, nodes: IntArray) -> tuple[AnyArray, IntArray, list[str]]:
-    """The true labels as the model numbers them, all numbers, and their names; labels new to the model come last."""
-    assert graph.labels is not None  # checked
-    present = graph.present_labels
-    column = model.columns_of(graph, present)
-    new = column < 0
-    count = model.classes_.size
-    column[new] = count + np.arange(new.sum())
-    first_new = int(model.classes_.max()) + 1
-    ids = np.concatenate([model.classes_, first_new + np.arange(new.sum())])
-    ours = model.label_names_
-    names = [str(label) if ours is None else ours[label] for label in model.classes_.tolist()]
-    names += _named(graph, present[new])
-    given = graph.labels[nodes]
-    if not graph.multilabel:
-        return ids[column[np.searchsorted(present, given)]], ids, names
-    truth = np.zeros((nodes.size, ids.size), np.int8)
-    truth[:, column] = given
-    return truth, ids, names
 
 
 def _model_scores(
@@ -330,26 +305,25 @@ def _by_class(
     return classes, confusion
 
 
-def _named(graph: Graph, labels: IntArray) -> list[str]:
-    return [str(label) if graph.label_names is None else graph.label_names[label] for label in labels.tolist()]
-
-
 def _plain_params(model: NodeClassifier) -> dict[str, Any]:
     """Parameters, ready for JSON."""
     params = model.get_params(deep=False)
     return {name: asdict(value) if hasattr(value, "__dataclass_fields__") else value for name, value in params.items()}
 
 
-def _check_splits(graph: Graph, splits: Sequence[Split]) -> None:
-    """Raise before training on the first split if any of them is wrong."""
+def _checked_splits(graph: Graph, splits: Sequence[Split]) -> list[Split]:
+    """The splits as ids; raises before training on the first split if any of them is wrong."""
     if not splits:
         raise InputError("splits: none given; expected at least one")
+    checked = []
     for number, split in enumerate(splits):
         try:
-            check_learned(graph, split.train, split.val if split.val.size else None)
-            known_labels(graph, split.test, "test")
+            learned = check_learned(graph, split.train, split.val if len(split.val) else None)
+            checked.append(Split(*learned, graph.nodes(split.test, "test")))
+            known_labels(graph, checked[-1].test, "test")
         except InputError as error:
             raise InputError(f"split {number}: {error}") from error
+    return checked
 
 
 def versions() -> dict[str, str]:

@@ -25,7 +25,7 @@ from nodewise.diffusion.diffuse import check_params
 from nodewise.diffusion.ghd import ghd
 from nodewise.diffusion.params import DiffusionConfig, DiffusionParams
 from nodewise.graph import Graph
-from nodewise.graph.checks import check_number, checked_nodes, checked_seed
+from nodewise.graph.checks import check_number, checked_seed
 from nodewise.graph.features import check_norm
 from nodewise.learn import fitting
 from nodewise.learn.calibrate import conformal_threshold, sets_of
@@ -38,7 +38,7 @@ from nodewise.learn.params import AUTO, NIGCNParams
 from nodewise.learn.rows import DiffusedRows, MakeRows
 from nodewise.learn.search import CURVES, DEEPEST, FEATURE_NORMS, SCOUTS, Found, Sample, search, worthwhile_hops
 from nodewise.learn.search import EPSILON as SEARCH_EPSILON
-from nodewise.learn.task import Task, check_whole, featured, known_labels, nodes_or_all, random_nodes
+from nodewise.learn.task import Task, check_whole, featured, known_labels, nodes_or_all, random_nodes, shown
 from nodewise.learn.trainer import LabelledRows, choose_device
 
 ASIDE, LEAST_ASIDE, MOST_ASIDE = 0.2, 20, 1000  # validation nodes that choose nothing and calibrate sets
@@ -383,8 +383,12 @@ class NIGCN(NIGCNParams, NodeClassifier):
         if self.multilabel_:
             raise InputError("predict_set: expected one label per node; this model was trained with several")
         if calibrate is not None and graph is not None:
-            nodes = checked_nodes(calibrate, graph.num_nodes, "calibrate")
-            truth = self._classes.encoded(known_labels(graph, nodes, "calibrate")).numpy()
+            self._classes.check_kind(graph)
+            nodes = graph.nodes(calibrate, "calibrate")
+            truth = self.columns_of(graph, known_labels(graph, nodes, "calibrate"))
+            if (truth < 0).any():
+                node = shown(graph, nodes[np.argmin(truth)])
+                raise InputError(f"calibrate: the model does not know the label of node {node}; leave it out")
             return conformal_threshold(self.predict_proba(graph, nodes), truth, coverage)
         held = self.held_out_
         if not held.chose_nothing.any():

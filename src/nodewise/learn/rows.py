@@ -21,7 +21,6 @@ from nodewise.diffusion.length import tau_of_length
 from nodewise.diffusion.params import DiffusionParams, Engine
 from nodewise.diffusion.plan import ENTRY_BYTES
 from nodewise.graph import Graph
-from nodewise.graph.checks import checked_nodes
 from nodewise.graph.features import dense_rows, normalize_into
 
 STEP_BYTES = 1 << 28  # rows held at a time while predicting
@@ -118,7 +117,7 @@ class RowMaker:
     ) -> list[slice] | None:
         """None where rows can be made for any few nodes; else the blocks of columns in which rows of all are made."""
         budget = memory_budget(self.memory if memory is None else memory)
-        nodes = None if nodes is None else checked_nodes(nodes, graph.num_nodes, "nodes")
+        nodes = None if nodes is None else graph.nodes(nodes)
         return self.column_blocks(graph, nodes, budget)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,7 @@ import torch
 from nodewise._util.errors import InputError, warn
 from nodewise._util.types import AnyArray, BoolArray, FloatArray, IntArray
 from nodewise.graph import Graph
-from nodewise.graph.checks import UNKNOWN, checked_nodes
+from nodewise.graph.checks import UNKNOWN
 from nodewise.learn.matching import NodeSet
 from nodewise.store import Names
 
@@ -47,22 +46,22 @@ class Classes:
         classes = cls(found, graph.multilabel, names)
         if found.size == 1:
             warn(
-                f"every label to learn from is {classes.name(0)}, so every node will get it; check the labels and the "
-                f"split"
+                f"every label to learn from is {classes.labels[0]}, so every node will get it; check the labels and "
+                f"the split"
             )
         missing = np.flatnonzero(~np.isin(found, seen))
         if missing.size:
-            named = ", ".join(str(classes.name(c)) for c in missing[:5]) + (", …" if missing.size > 5 else "")
+            named = ", ".join(map(str, classes.labels[missing[:5]])) + (", …" if missing.size > 5 else "")
             warn(
                 f"{missing.size} of {found.size} classes have no training node and will not be predicted reliably: "
                 f"{named}"
             )
         return classes
 
-    def name(self, place: int) -> str | int:
-        """What the class in this column is called."""
-        label = int(self.ids[place])
-        return label if self.names is None else self.names[label]
+    @property
+    def labels(self) -> AnyArray:
+        """What the classes are called: names, or numbers."""
+        return self.ids if self.names is None else np.array(self.names, object)[self.ids]
 
     def columns_of(self, graph: Graph, labels: IntArray) -> IntArray:
         """The columns of labels of ``graph``, which may be another than training saw; -1 for those of no class.
@@ -76,9 +75,35 @@ class Classes:
                 f"{graph.name}: the classes of the model are {kinds[0]}, the labels of the graph {kinds[1]}, so they "
                 f"cannot be matched; give the graph the labels that the model was trained with"
             )
-        column = {self.name(place): place for place in range(self.ids.size)}
-        keys: Sequence[str | int] = labels.tolist() if theirs is None else [theirs[label] for label in labels]
-        return np.array([column.get(key, -1) for key in keys], np.int64)
+        column = {label: place for place, label in enumerate(self.labels.tolist())}
+        present, places = np.unique(labels, return_inverse=True)
+        names = present.tolist() if theirs is None else [None if i == UNKNOWN else theirs[i] for i in present]
+        return np.array([column.get(name, -1) for name in names], np.int64)[places]
+
+    def check_kind(self, graph: Graph) -> None:
+        """Raise unless the nodes of ``graph`` have as many labels, one or several, as those of training."""
+        if graph.labels is not None and graph.multilabel != self.multilabel:
+            kinds = "one label per node", "several labels per node"
+            raise InputError(
+                f"{graph.name} has {kinds[graph.multilabel]}, the model was trained with {kinds[self.multilabel]}; "
+                f"expected the same kind"
+            )
+
+    def truth(self, graph: Graph, nodes: IntArray) -> tuple[AnyArray, IntArray, list[str]]:
+        """The known labels of ``nodes`` as :attr:`ids`, all ids, and their names; labels of no class come last."""
+        assert graph.labels is not None  # checked
+        present = graph.present_labels
+        column = self.columns_of(graph, present)
+        new = column < 0
+        column[new] = self.ids.size + np.arange(new.sum())
+        ids = np.concatenate([self.ids, self.ids.max() + 1 + np.arange(new.sum())])
+        names = [*map(str, self.labels), *names_of(graph, present[new])]
+        given = graph.labels[nodes]
+        if not graph.multilabel:
+            return ids[column[np.searchsorted(present, given)]], ids, names
+        truth = np.zeros((nodes.size, ids.size), np.int8)
+        truth[:, column] = given
+        return truth, ids, names
 
     def encoded(self, labels: AnyArray) -> torch.Tensor:
         """Labels as the loss takes them: places in ``ids``, or a 0/1 matrix."""
@@ -124,7 +149,7 @@ class Task:
         nodes = check_learned(graph, train, val)
         if part is not None and not inductive:
             raise InputError("part: only inductive training has one; pass inductive=True too, or leave it out")
-        wanted = checked_nodes(asked, graph.num_nodes, "nodes")
+        wanted = graph.nodes(asked)
         inside = training_part(graph, nodes[0], part) if inductive else None
         return cls(graph, nodes[0], nodes[1], wanted, inside)
 
@@ -192,19 +217,21 @@ def _node_keys(graph: Graph, nodes: IntArray) -> IntArray:
 def check_learned(graph: Graph, train: AnyArray, val: AnyArray | None = None) -> tuple[IntArray, IntArray]:
     """The nodes to learn from, training and validation, checked; without validation nodes these are none."""
     check_graph(graph)
-    learned = checked_nodes(train, graph.num_nodes, "train")
+    learned = graph.nodes(train, "train")
     if learned.size == 0:
         raise InputError("train: no training node; expected at least one with a known label")
     known_labels(graph, learned, "train")
     if val is None:
         return learned, NO_NODES
-    judges = checked_nodes(val, graph.num_nodes, "val")
+    judges = graph.nodes(val, "val")
     if judges.size == 0:
         raise InputError("val: no validation node; leave val out to train without")
     known_labels(graph, judges, "val")
     both = np.intersect1d(learned, judges)
     if both.size:
-        raise InputError(f"val: node {both[0]:,} is in train too; validation nodes must not be training nodes")
+        raise InputError(
+            f"val: node {shown(graph, both[0])} is in train too; validation nodes must not be training nodes"
+        )
     return learned, judges
 
 
@@ -276,12 +303,14 @@ def training_part(graph: Graph, train: IntArray, part: AnyArray | None) -> IntAr
     if part is None:
         official = graph.splits.get("train", train)
         part = official if np.isin(train, official).all() else train
-    inside: IntArray = np.unique(checked_nodes(part, graph.num_nodes, "part"))
+    inside: IntArray = np.unique(graph.nodes(part, "part"))
     if inside.size == 0:
         raise InputError("part: no node; expected the nodes of the training part, the training nodes among them")
     outside = ~np.isin(train, inside)
     if outside.any():
-        raise InputError(f"train: node {train[outside][0]:,} is not in the training part; expected every one there")
+        raise InputError(
+            f"train: node {shown(graph, train[outside][0])} is not in the training part; expected every one there"
+        )
     return inside
 
 
@@ -291,12 +320,28 @@ def known_labels(graph: Graph, nodes: IntArray, what: str) -> AnyArray:
         raise InputError(f"{graph.name} has no labels; {what} needs them")
     labels: AnyArray = graph.labels[nodes]
     if labels.ndim == 1 and (unknown := np.flatnonzero(labels == UNKNOWN)).size:
-        raise InputError(f"{what}: the label of node {nodes[unknown[0]]:,} is not known; expected labelled nodes")
+        node = shown(graph, nodes[unknown[0]])
+        raise InputError(f"{what}: the label of node {node} is not known; expected labelled nodes")
     return labels
 
 
+def shown(graph: Graph, node: int) -> str:
+    """A node in a message: its name, or its id."""
+    return f"{node:,}" if graph.node_names is None else repr(graph.node_names[node])
+
+
+def names_of(graph: Graph, labels: IntArray) -> list[str]:
+    """Labels of ``graph`` in words."""
+    return [str(label) if graph.label_names is None else graph.label_names[label] for label in labels.tolist()]
+
+
+def widened(rows: AnyArray, columns: int) -> AnyArray:
+    """A matrix with columns of zeros up to ``columns``: labels that a model does not know are never predicted."""
+    return rows if rows.ndim == 1 else np.pad(rows, ((0, 0), (0, columns - rows.shape[1])))
+
+
 def nodes_or_all(graph: Graph, nodes: AnyArray | None) -> IntArray:
-    return np.arange(graph.num_nodes) if nodes is None else checked_nodes(nodes, graph.num_nodes, "nodes")
+    return np.arange(graph.num_nodes) if nodes is None else graph.nodes(nodes)
 
 
 def check_whole(name: str, value: Any, least: int = 1) -> None:

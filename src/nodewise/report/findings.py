@@ -93,7 +93,7 @@ def find(model: NIGCN, graph: Graph, seed: int = 0, progress: Progress = silent)
             f"{learned.graph}, with {learned.nodes:,} and {learned.edges:,}: its held-out nodes are others. Give the "
             f"graph that it was trained on"
         )
-    names = [str(model._classes.name(i)) for i in range(model.classes_.size)]
+    names = [str(label) for label in model.classes_]
     nodes, proba, truth, words = _scored(model, graph)
     wrong = proba.argmax(1) != truth
     sure = proba.max(1) if nodes.size else np.zeros(0)
@@ -169,11 +169,12 @@ def _graph_facts(graph: Graph) -> dict[str, Any]:
 
 def _label_facts(graph: Graph, model: NIGCN, names: list[str]) -> list[dict[str, Any]]:
     """Each class: how many nodes have it, and how many of their labelled neighbours too."""
-    counts = dict(zip(graph.present_labels.tolist(), zip(*homophily_counts(graph), strict=True), strict=True))
-    facts = []
-    for name, label in zip(names, model.classes_.tolist(), strict=True):
-        same, known = counts.get(label, (0, 0))
-        nodes = int((graph.labels == label).sum())
+    present = model.columns_of(graph, graph.present_labels).tolist()
+    counts = dict(zip(present, zip(*homophily_counts(graph), strict=True), strict=True))
+    columns, facts = model.columns_of(graph, _labels(graph)), []
+    for place, name in enumerate(names):
+        same, known = counts.get(place, (0, 0))
+        nodes = int((columns == place).sum())
         facts.append({"label": name, "nodes": nodes, "homophily": float(same / known) if known else None})
     return facts
 
@@ -273,12 +274,13 @@ def _to_label(model: NIGCN, graph: Graph, names: list[str], seed: int) -> list[L
 
 def _doubtful(model: NIGCN, graph: Graph, names: list[str], seed: int) -> list[ListedNode]:
     """Labels that a ridge on all other labels contradicts, the surest contradiction first."""
-    known = np.flatnonzero(np.isin(_labels(graph), model.classes_))
+    columns = model.columns_of(graph, _labels(graph))
+    known = np.flatnonzero(columns >= 0)
     if known.size > MOST_LEFT_OUT:
         known = np.sort(np.random.default_rng(seed).choice(known, MOST_LEFT_OUT, replace=False))
     if known.size < 2 * len(names):
         return []
-    labels = model._classes.encoded(_labels(graph)[known])
+    labels = torch.from_numpy(columns[known])
     rows = torch.from_numpy(model.represent(graph, known))
     path = ridge.Path(rows, class_targets(labels, len(names)))
     said = path.left_out(shift_of(model.found_.penalty, known.size))

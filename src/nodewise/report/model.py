@@ -26,7 +26,7 @@ def describe_model(path: str | Path) -> dict[str, Any]:
     """
     folder = Path(path)
     model, config = NIGCN.load(folder), saved.read_config(folder)
-    learned, names = model.learned_from_, model.label_names_
+    learned = model.learned_from_
     facts = {
         "model": str(path),
         "kind": config["kind"],
@@ -40,7 +40,7 @@ def describe_model(path: str | Path) -> dict[str, Any]:
             "features": learned.features,
             "labels": learned.keys.size,
         },
-        "classes": [str(label) if names is None else names[label] for label in model.classes_.tolist()],
+        "classes": [str(label) for label in model.classes_],
         "several_labels_per_node": model.multilabel_,
         "features": model.n_features_in_,
         "scores": held_out_score(model),

@@ -6,8 +6,8 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, SupportsIndex, overload
 
-from nodewise._util.errors import InputError
 from nodewise._util.types import AnyArray
+from nodewise.graph.names import arrow_strings
 
 
 class Names(Sequence[str]):
@@ -43,6 +43,10 @@ class Names(Sequence[str]):
             self._column = self._load()
         return self._column
 
+    def __arrow_array__(self, type: Any = None) -> Any:
+        """The same, for ``pyarrow.array(names)``."""
+        return self.arrow
+
     def take(self, nodes: AnyArray) -> Any:
         """The names of ``nodes`` as a pyarrow array, for writers of tables."""
         import pyarrow as pa
@@ -70,21 +74,3 @@ class Names(Sequence[str]):
 
     def __repr__(self) -> str:
         return f"Names({self._length:,})"
-
-
-def arrow_strings(values: Any) -> Any:
-    """Strings as a ``pyarrow.ChunkedArray`` of type ``large_string``, whose offsets are not limited to 2 GB."""
-    import pyarrow as pa
-
-    if isinstance(values, Names):
-        return values.arrow
-    try:
-        if not isinstance(values, pa.Array | pa.ChunkedArray):
-            values = pa.array(values, pa.large_string())
-        column = pa.chunked_array([values]) if isinstance(values, pa.Array) else values
-        column = column.cast(pa.large_string())
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise InputError(f"node_names: {error}; expected one string per node") from error
-    if column.null_count:
-        raise InputError("node_names: a name is missing; expected one string per node")
-    return column

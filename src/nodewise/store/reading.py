@@ -16,6 +16,7 @@ from nodewise._util.types import AnyArray
 from nodewise.graph import Graph
 from nodewise.graph.checks import UNKNOWN
 from nodewise.graph.features import Quantized
+from nodewise.graph.names import arrow_strings
 from nodewise.store.blocks import check_blocks, check_size, slices
 from nodewise.store.manifest import (
     DENSE,
@@ -32,7 +33,7 @@ from nodewise.store.manifest import (
     StoredFile,
     read_manifest,
 )
-from nodewise.store.names import Names, arrow_strings
+from nodewise.store.names import Names
 
 VERIFY_UP_TO = 64 << 20  # bytes; larger stores are verified only on request, so that they open at once
 Arrays = dict[str, Any]  # by file name

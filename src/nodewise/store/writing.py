@@ -16,6 +16,7 @@ from nodewise._util.types import AnyArray
 from nodewise.graph import Graph
 from nodewise.graph.checks import UNKNOWN, present_labels
 from nodewise.graph.features import Quantized
+from nodewise.graph.names import arrow_strings
 from nodewise.store.blocks import hashed, slices
 from nodewise.store.manifest import (
     DENSE,
@@ -33,7 +34,6 @@ from nodewise.store.manifest import (
     is_store,
     to_json,
 )
-from nodewise.store.names import arrow_strings
 from nodewise.store.streaming import ArrayWriter
 
 NAMES_PER_GROUP = 1 << 20
