@@ -99,7 +99,7 @@ def test_splits_are_read_by_name():
     ("table", "message"),
     [
         ("node,part\nann,train\nbob,trial\n", r"column 'part' holds 'trial' in row 2; expected one of train"),
-        ("node,part\nzoe,train\n", r"holds 'zoe' in row 1; expected the name of a node"),
+        ("node,part\nzoe,train\n", r"holds 'zoe' in row 1; there is no such node"),
         ("node,part\nann,train\nann,test\n", r"node 0 is in train and in test"),
         ("node,part,x\nann,train,1\n", r"has the columns node, part, x; expected two"),
     ],

@@ -19,8 +19,8 @@ from nodewise.formats.split_file import read_split_file
 from nodewise.formats.tables import ReadOptions, is_array_file, open_table
 from nodewise.graph import Graph
 from nodewise.graph.checks import UNKNOWN
+from nodewise.graph.names import expected_name, places_of
 from nodewise.graph.splits import PARTS, Split, checked_split
-from nodewise.store.names import Names
 
 # How tables call the parts of a split, and how they are called here.
 PART_WORDS = {
@@ -90,8 +90,11 @@ def _nodes(graph: Graph, ids: Column) -> IntArray:
     if graph.node_names is None:
         most = graph.num_nodes - 1
         return columns.as_whole(ids, 0, f"node ids of {graph.name} are whole numbers from 0 to {most:,}", most)
-    found = pc.index_in(columns.as_text(ids), value_set=Names.of(graph.node_names).arrow)
-    nodes: IntArray = pc.fill_null(found, -1).to_numpy().astype(np.int64)
+    names = columns.as_text(ids).to_pylist()
+    nodes = places_of(names, graph.node_names)
     if (nodes < 0).any():
-        raise ids.wrong(int(np.argmin(nodes)), f"expected the name of a node of {graph.name}")
+        wrong = int(np.argmin(nodes))
+        raise ids.wrong(
+            wrong, f"there is no such node in {graph.name}; {expected_name(names[wrong], graph.node_names)}"
+        )
     return nodes
