@@ -114,7 +114,7 @@ def test_labels_come_from_a_file(graph, model, tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("node,label\nn1,cat\nn300,dog\n", r"holds 'n300' in row 2; expected the name of a node of"),
+        ("node,label\nn1,cat\nn300,dog\n", r"holds 'n300' in row 2; there is no such node in"),
         ("node,label\nn130,1\n", "the classes of the model are names, the labels of the graph numbers"),
         ("node,label\nn130,\n", "no node has a label"),
         ("node,label\nn1,cat\nn1,dog\n", "expected one label per node"),
