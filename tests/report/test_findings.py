@@ -142,7 +142,7 @@ def test_labels_are_matched_by_name(graph):
 def test_what_cannot_be_reported_is_said(model, graph, tmp_path):
     with pytest.raises(InputError, match=r"no labels, so there is nothing to report"):
         findings.find(model, graph.replace(labels=None, label_names=None))
-    with pytest.raises(InputError, match=r"has 400 nodes .* its held-out nodes are others"):
+    with pytest.raises(InputError, match=r"has 400 nodes, .* and no label that is new to the model"):
         findings.find(model, graph.subgraph(np.arange(400)))
     with pytest.raises(InputError, match=r"report\.txt: expected a name that ends in \.html"):
         nw.write_report(model, graph, tmp_path / "report.txt")
@@ -150,3 +150,71 @@ def test_what_cannot_be_reported_is_said(model, graph, tmp_path):
     with pytest.raises(StoreError, match=r"there\.html: already exists"):
         nw.write_report(model, graph, tmp_path / "there.html")
     assert (tmp_path / "there.html").read_text() == "mine"
+
+
+def test_labels_that_the_model_has_not_learned_from_are_what_it_is_scored_on(model, graph):
+    """Later labels for all nodes: those beyond the 400 that it learned from count, with the label that they have."""
+    labels = np.array(graph.labels)
+    labels[400:] = np.arange(200) % CLASSES
+    found = findings.find(model, graph.replace(labels=labels))
+    right = model.predict(graph, np.arange(400, 600)) == labels[400:]
+    assert found.micro_f1.value == pytest.approx(right.mean())
+    assert (found.micro_f1.count, found.scored_on) == (200, "labelled nodes that it did not learn from")
+
+
+# ---------------------------------------------------------------------- several labels per node
+
+
+@pytest.fixture(scope="module")
+def several(graph):
+    """Each node has its class as a label, and perhaps a fourth label that nothing tells."""
+    labels = np.zeros((600, 4), np.int8)
+    labels[np.arange(400), graph.labels[:400]] = 1
+    labels[:400, 3] = np.arange(400) % 3 == 0
+    return graph.replace(labels=labels, label_names=["a", "b", "c", "odd"])
+
+
+@pytest.fixture(scope="module")
+def several_found(several):
+    model = nw.NIGCN(seed=0, epochs=30).fit(several, train=range(150), val=range(150, 250))
+    return model, findings.find(model, several)
+
+
+def test_several_labels_are_scored_by_micro_f1(several, several_found):
+    model, found = several_found
+    rest = np.arange(250, 400)
+    truth, said = several.labels[rest] == 1, model.predict(several, rest) == 1
+    expected = 2 * (truth & said).sum() / (truth.sum() + said.sum())
+    assert found.micro_f1.value == pytest.approx(expected)
+    assert found.micro_f1.count == 150
+    assert found.confusion == []
+    assert [one["support"] for one in found.classes] == truth.sum(0).tolist()
+    assert sum(one.count for one in found.calibration) == truth.size
+    assert sum(one.count for one in found.by_degree) == 150
+
+
+def test_homophily_of_several_labels_is_what_counting_pairs_gives(several, several_found):
+    same, known = np.zeros(4), np.zeros(4)
+    for u, v in zip(*several.to_scipy().nonzero(), strict=True):
+        if u != v and several.labels[u].any() and several.labels[v].any():
+            known += several.labels[u]
+            same += several.labels[u] & several.labels[v]
+    assert [one["homophily"] for one in several_found[1].labels] == pytest.approx(same / known)
+
+
+def test_wrong_ones_of_several_labels_lead_the_list_and_say_what_is_wrong(several_found):
+    doubtful = several_found[1].doubtful
+    flipped = {(one.node, one.label) for one in doubtful if one.label != "odd" and "odd" not in one.predicted}
+    assert {node for node, _ in flipped} >= {f"<n{i}>" for i in FLIPPED}
+    assert all(one.predicted in (f"not {one.label}", one.label.removeprefix("not ")) for one in doubtful)
+
+
+def test_the_page_of_several_labels_has_no_confusion_matrix(several_found):
+    text = page(several_found[1])
+    assert "labels on average" in text
+    assert "Confusion" not in text
+
+
+def test_one_and_several_labels_do_not_mix(several, model):
+    with pytest.raises(InputError, match="has several labels per node, the model was trained with one label per node"):
+        findings.find(model, several)

@@ -169,8 +169,8 @@ def evaluate(
             best = fitted
     assert best is not None  # there is a split
     labels = graph.present_labels
-    by_class = _by_class(labels, names_of(graph, labels), np.concatenate(truths), np.concatenate(guesses))
-    return Evaluation(graph.name, getattr(best, "engine_", ""), results, *by_class, _plain_params(best), best)
+    found = by_class(labels, names_of(graph, labels), np.concatenate(truths), np.concatenate(guesses))
+    return Evaluation(graph.name, getattr(best, "engine_", ""), results, *found, _plain_params(best), best)
 
 
 def _scores(model: NodeClassifier, truth: AnyArray, predicted: AnyArray, proba: FloatArray) -> dict[str, float]:
@@ -223,7 +223,7 @@ def score_model(model: NodeClassifier, graph: Graph, labels: str | Path | None =
         proba, predicted = (widened(part, known.size) for part in (proba, predicted))
     return ModelScore(
         graph.name, nodes.size, every.size - nodes.size, *_model_scores(model, truth, predicted, proba),
-        *_by_class(known, names, truth, predicted),
+        *by_class(known, names, truth, predicted),
     )  # fmt: skip
 
 
@@ -286,7 +286,7 @@ def votes_of(model: NodeClassifier) -> dict[str, float]:
     return votes
 
 
-def _by_class(
+def by_class(
     labels: IntArray, names: list[str], truth: AnyArray, predicted: AnyArray
 ) -> tuple[list[ClassResult], list[list[int]] | None]:
     """How well each class is found, and the confusion matrix (None where nodes have several labels)."""

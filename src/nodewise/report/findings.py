@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 
 from nodewise._util.errors import InputError
 from nodewise._util.progress import Progress, silent
-from nodewise._util.types import BoolArray, DoubleArray, FloatArray, IntArray
+from nodewise._util.types import AnyArray, BoolArray, FloatArray, IntArray
 from nodewise.graph import Graph
-from nodewise.graph.checks import UNKNOWN
 from nodewise.graph.components import component_sizes
 from nodewise.learn import ridge
 from nodewise.learn.calibrate import best_scale, calibration_error
-from nodewise.learn.metrics import macro_f1, wilson_interval
+from nodewise.learn.evaluate import by_class
+from nodewise.learn.metrics import macro_f1, micro_f1, micro_f1_interval, wilson_interval
 from nodewise.learn.nigcn import NIGCN
 from nodewise.learn.search import shift_of
 from nodewise.learn.teach import class_targets
-from nodewise.report.describe import edge_homophily, homophily_counts
+from nodewise.report.describe import edge_homophily, homophily_counts, label_matrix
 
 LISTED = 15  # nodes in each list
 MOST_PREDICTED = 100_000  # unlabelled nodes that are looked at, drawn at random
@@ -29,6 +31,7 @@ MOST_LEFT_OUT = 3000  # labelled nodes that are left out in turn, drawn at rando
 INFLUENTIAL = 0.1  # the share of nodes with the most neighbours, among which to label next
 BINS = 10
 DEGREES = (0, 1, 2, 4, 8, 16, 32, 64)  # where bins of numbers of neighbours begin
+HALF = 0.5
 FARTHEST = 4  # hops to the nearest label that are told apart
 
 
@@ -79,76 +82,121 @@ class Findings:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class Scored:
+    """Labelled nodes that the model did not learn from: what it says, what it decides, and what is true, 0/1."""
+
+    nodes: IntArray
+    proba: FloatArray
+    said: BoolArray
+    truth: BoolArray
+    several: bool  # labels per node
+
+    def labels(self, rows: Any = slice(None)) -> tuple[AnyArray, AnyArray]:
+        """What is true of some nodes, and what was said, as scores take them: single labels, or 0/1 matrices."""
+        truth, said = self.truth[rows], self.said[rows]
+        return (truth, said) if self.several else (truth.argmax(1), said.argmax(1))
+
+    def share(self, name: str, rows: Any = slice(None)) -> Share:
+        """Micro-F1 of some of the nodes, and its interval; of single labels that is the share that is right."""
+        truth, said = self.labels(rows)
+        low, high = micro_f1_interval(truth, said)
+        return Share(name, micro_f1(truth, said), low, high, int(truth.shape[0]))
+
+    @property
+    def answers(self) -> tuple[AnyArray, AnyArray]:
+        """How sure each answer is, and whether it is right: one per node or, of several labels, per label too."""
+        if not self.several:
+            return self.proba.max(1), np.any(self.said & self.truth, axis=1, keepdims=True)[:, 0]
+        sure = np.where(self.proba > HALF, self.proba, 1 - self.proba)
+        return sure.ravel(), ((self.proba > HALF) == self.truth).ravel()
+
+
 def find(model: NIGCN, graph: Graph, seed: int = 0, progress: Progress = silent) -> Findings:
-    """Look at ``graph`` and at what ``model`` makes of it; nodes have one label each."""
+    """Look at ``graph`` and at what ``model`` makes of it."""
     model._check_fitted()
-    if model.multilabel_ or graph.multilabel:
-        raise InputError("report: expected one label per node; this graph or model has several")
     if graph.labels is None:
         raise InputError(f"{graph.name} has no labels, so there is nothing to report; import it with --labels")
-    learned = model.learned_from_
-    if learned is not None and (learned.nodes, learned.edges) != (graph.num_nodes, graph.num_edges):
+    if model.multilabel_ != graph.multilabel:
+        kinds = "one label per node", "several labels per node"
         raise InputError(
-            f"{graph.name} has {graph.num_nodes:,} nodes and {graph.num_edges:,} edges; this model was trained on "
-            f"{learned.graph}, with {learned.nodes:,} and {learned.edges:,}: its held-out nodes are others. Give the "
-            f"graph that it was trained on"
+            f"{graph.name} has {kinds[graph.multilabel]}, the model was trained with {kinds[model.multilabel_]}; "
+            f"expected the same kind"
         )
-    names = [str(label) for label in model.classes_]
-    nodes, proba, truth, words = _scored(model, graph)
-    wrong = proba.argmax(1) != truth
-    sure = proba.max(1) if nodes.size else np.zeros(0)
+    names, truth = [str(label) for label in model.classes_], _truth(model, graph)
     progress("predictions", 0, None)
+    scored, words = _scored(model, graph, truth, seed)
     to_label = _to_label(model, graph, names, seed)
     progress("labels left out in turn", 0, None)
-    doubtful = _doubtful(model, graph, names, seed)
+    doubtful = _doubtful(model, graph, names, truth, seed)
     progress("graph", 0, None)
-    worst = np.flatnonzero(wrong)[np.argsort(-sure[wrong], kind="stable")][:LISTED]
+    some, labels = scored.nodes.size > 0, scored.labels()
+    classes, confusion = by_class(np.arange(len(names)), names, *labels)
     return Findings(
         graph.name,
-        _graph_facts(graph),
-        _label_facts(graph, model, names),
+        _graph_facts(graph, truth),
+        _label_facts(graph, model, names, truth),
         words,
-        share("micro-F1", ~wrong) if nodes.size else None,
-        macro_f1(truth, proba.argmax(1)) if nodes.size else None,
-        calibration_error(proba, truth) if nodes.size else None,
-        _calibration(sure, ~wrong),
-        _by_class(names, truth, proba.argmax(1)),
-        _confusion(len(names), truth, proba.argmax(1)),
-        _by_degree(graph, nodes, ~wrong),
-        _by_distance(graph, nodes, ~wrong),
-        _listed(graph, names, nodes[worst], truth[worst], proba[worst]),
+        scored.share("micro-F1") if some else None,
+        macro_f1(*labels) if some else None,
+        calibration_error(scored.proba, labels[0]) if some else None,
+        _calibration(*scored.answers),
+        [asdict(one) for one in classes],
+        confusion or [],
+        _by_degree(graph, scored),
+        _by_distance(graph, scored, truth),
+        _contradicted(graph, names, scored.nodes, scored.proba, scored.truth, scored.several),
         to_label,
         doubtful,
     )
 
 
-def _scored(model: NIGCN, graph: Graph) -> tuple[IntArray, FloatArray, IntArray, str]:
-    """Nodes with known labels from which the model did not learn, their probabilities and true classes, in words."""
-    held = model.held_out_
-    clean = held.chose_nothing if held.chose_nothing.any() else np.ones(held.nodes.size, bool)
-    words = "held-out nodes that had no part in choosing the model"
-    if not held.chose_nothing.any():
-        words = "validation nodes, which chose the model: the score is somewhat too good"
-    fits = held.nodes < graph.num_nodes
-    kept = clean & fits
-    return held.nodes[kept], held.proba[kept], np.asarray(held.labels[kept], np.int64), words
+def _truth(model: NIGCN, graph: Graph) -> sp.csr_matrix:
+    """The labels of all nodes as a 0/1 matrix with the model's columns; labels that it does not know are left out."""
+    labels = label_matrix(graph)
+    columns = model.columns_of(graph, graph.present_labels)
+    known = np.flatnonzero(columns >= 0)
+    placing = (np.ones(known.size, np.int32), (known, columns[known]))
+    return sp.csr_matrix(labels @ sp.csr_matrix(placing, (columns.size, model.classes_.size)))
 
 
-def _labels(graph: Graph) -> IntArray:
-    assert graph.labels is not None  # :func:`find` has checked
-    return graph.labels
+def _scored(model: NIGCN, graph: Graph, truth: sp.csr_matrix, seed: int) -> tuple[Scored, str]:
+    """Nodes with known labels from which the model did not learn, and in words which these are."""
+    labelled, learned, held = np.flatnonzero(np.diff(truth.indptr)), model.learned_from_, model.held_out_
+    fresh = labelled if learned is None else labelled[~learned.includes(graph, labelled)]
+    if learned is not None and fresh.size:
+        fresh = _some(fresh, MOST_PREDICTED, seed)
+        nodes, proba, words = fresh, model.predict_proba(graph, fresh), "labelled nodes that it did not learn from"
+    else:
+        if learned is not None and (learned.nodes, learned.edges) != (graph.num_nodes, graph.num_edges):
+            raise InputError(
+                f"{graph.name} has {graph.num_nodes:,} nodes, {graph.num_edges:,} edges and no label that is new to "
+                f"the model, which learned from {learned.graph}, with {learned.nodes:,} and {learned.edges:,}; give "
+                f"that graph, or one with more labels"
+            )
+        clean = held.chose_nothing if held.chose_nothing.any() else np.ones(held.nodes.size, bool)
+        kept = clean & (held.nodes < graph.num_nodes)
+        nodes, proba = held.nodes[kept], held.proba[kept]
+        words = "held-out nodes that had no part in choosing the model"
+        if not held.chose_nothing.any():
+            words = "validation nodes, which chose the model: the score is somewhat too good"
+    said = np.zeros(proba.shape, bool)
+    if model.multilabel_:
+        said[:] = model.labels_of_proba(proba) == 1
+    else:
+        said[np.arange(nodes.size), proba.argmax(1)] = True
+    return Scored(nodes, proba, said, truth[nodes].toarray() == 1, model.multilabel_), words
 
 
-def share(name: str, right: BoolArray, expected: float | None = None) -> Share:
-    """The share of ``right`` and its interval."""
-    low, high = wilson_interval(float(right.mean()), right.size)
-    return Share(name, float(right.mean()), low, high, int(right.size), expected)
+def _some(nodes: IntArray, most: int, seed: int) -> IntArray:
+    """At most so many of the nodes, drawn at random, in order."""
+    return nodes if nodes.size <= most else np.sort(np.random.default_rng(seed).choice(nodes, most, replace=False))
 
 
 # ---------------------------------------------------------------------- the graph and its labels
 
 
-def _graph_facts(graph: Graph) -> dict[str, Any]:
+def _graph_facts(graph: Graph, truth: sp.csr_matrix) -> dict[str, Any]:
     degrees = np.diff(graph.indptr) - 1
     sizes = component_sizes(graph.indptr, graph.indices)
     edges = [0, *(1 << np.arange(0, int(max(1, degrees.max())).bit_length() + 1))]
@@ -162,72 +210,57 @@ def _graph_facts(graph: Graph) -> dict[str, Any]:
         "components": int(sizes.size),
         "largest_component": int(sizes.max()),
         "neighbours": [(int(edges[i]), int(edges[i + 1]) - 1, int(n)) for i, n in enumerate(counts)],
-        "labelled": int((_labels(graph) != UNKNOWN).sum()),
+        "labelled": int((np.diff(truth.indptr) > 0).sum()),
+        "labels": int(truth.nnz),
         "homophily": edge_homophily(graph),
     }
 
 
-def _label_facts(graph: Graph, model: NIGCN, names: list[str]) -> list[dict[str, Any]]:
+def _label_facts(graph: Graph, model: NIGCN, names: list[str], truth: sp.csr_matrix) -> list[dict[str, Any]]:
     """Each class: how many nodes have it, and how many of their labelled neighbours too."""
     present = model.columns_of(graph, graph.present_labels).tolist()
     counts = dict(zip(present, zip(*homophily_counts(graph), strict=True), strict=True))
-    columns, facts = model.columns_of(graph, _labels(graph)), []
+    nodes, facts = np.asarray(truth.sum(0)).ravel().tolist(), []
     for place, name in enumerate(names):
         same, known = counts.get(place, (0, 0))
-        nodes = int((columns == place).sum())
-        facts.append({"label": name, "nodes": nodes, "homophily": float(same / known) if known else None})
+        facts.append({"label": name, "nodes": nodes[place], "homophily": float(same / known) if known else None})
     return facts
 
 
 # ---------------------------------------------------------------------- where the score is lost
 
 
-def _calibration(sure: DoubleArray, right: BoolArray) -> list[Share]:
-    """How often the model is right among nodes of about the same confidence: bins of equally many nodes."""
+def _calibration(sure: AnyArray, right: AnyArray) -> list[Share]:
+    """How often the model is right among answers of about the same confidence: bins of equally many answers."""
     if sure.size == 0:
         return []
-    bins = np.array_split(np.argsort(sure, kind="stable"), min(BINS, max(1, sure.size // 10)))
-    return [share(f"{sure[b].min():.2f} to {sure[b].max():.2f}", right[b], float(sure[b].mean())) for b in bins]
-
-
-def _by_class(names: list[str], truth: IntArray, predicted: IntArray) -> list[dict[str, Any]]:
     found = []
-    for place, name in enumerate(names):
-        hit, said, is_so = ((predicted == place) & (truth == place)).sum(), predicted == place, truth == place
-        found.append(
-            {
-                "label": name,
-                "precision": float(hit / said.sum()) if said.any() else None,
-                "recall": float(hit / is_so.sum()) if is_so.any() else None,
-                "support": int(is_so.sum()),
-            }
-        )
+    for rows in np.array_split(np.argsort(sure, kind="stable"), min(BINS, max(1, sure.size // 10))):
+        value = float(right[rows].mean())
+        low, high = wilson_interval(value, rows.size)
+        name = f"{sure[rows].min():.2f} to {sure[rows].max():.2f}"
+        found.append(Share(name, value, low, high, rows.size, float(sure[rows].mean())))
     return found
 
 
-def _confusion(classes: int, truth: IntArray, predicted: IntArray) -> list[list[int]]:
-    """For each true class (a row) how often each was predicted."""
-    return np.bincount(truth * classes + predicted, minlength=classes**2).reshape(classes, classes).tolist()
-
-
-def _by_degree(graph: Graph, nodes: IntArray, right: BoolArray) -> list[Share]:
-    degrees = graph.indptr[nodes + 1] - graph.indptr[nodes] - 1
+def _by_degree(graph: Graph, scored: Scored) -> list[Share]:
+    degrees = graph.indptr[scored.nodes + 1] - graph.indptr[scored.nodes] - 1
     bins = np.searchsorted(DEGREES, degrees, side="right") - 1
     names = [f"{low}" if high - low == 1 else f"{low} to {high - 1}" for low, high in pairwise(DEGREES)]
-    return _in_bins([*names, f"{DEGREES[-1]} or more"], bins, right)
+    return _in_bins([*names, f"{DEGREES[-1]} or more"], bins, scored)
 
 
-def _by_distance(graph: Graph, nodes: IntArray, right: BoolArray) -> list[Share]:
+def _by_distance(graph: Graph, scored: Scored, truth: sp.csr_matrix) -> list[Share]:
     """By hops to the nearest label that was known when the model answered."""
-    sources = _labels(graph) != UNKNOWN
-    sources[nodes] = False
-    bins = np.minimum(hops_from(graph, sources)[nodes], FARTHEST) - 1
+    sources = np.diff(truth.indptr) > 0
+    sources[scored.nodes] = False
+    bins = np.minimum(hops_from(graph, sources)[scored.nodes], FARTHEST) - 1
     names = ["1 hop", *(f"{hops} hops" for hops in range(2, FARTHEST)), f"{FARTHEST} or more, or none"]
-    return _in_bins(names, bins, right)
+    return _in_bins(names, bins, scored)
 
 
-def _in_bins(names: list[str], bins: IntArray, right: BoolArray) -> list[Share]:
-    return [share(name, right[bins == i]) for i, name in enumerate(names) if (bins == i).any()]
+def _in_bins(names: list[str], bins: IntArray, scored: Scored) -> list[Share]:
+    return [scored.share(name, bins == i) for i, name in enumerate(names) if (bins == i).any()]
 
 
 def hops_from(graph: Graph, sources: BoolArray, farthest: int = FARTHEST) -> IntArray:
@@ -245,49 +278,65 @@ def hops_from(graph: Graph, sources: BoolArray, farthest: int = FARTHEST) -> Int
 
 
 def _listed(
-    graph: Graph, names: list[str], nodes: IntArray, labels: IntArray | None, proba: FloatArray
+    graph: Graph, nodes: IntArray, labels: Sequence[str | None], said: Sequence[str], sure: FloatArray
 ) -> list[ListedNode]:
     found = []
-    for i, node in enumerate(nodes.tolist()):
-        said = int(proba[i].argmax())
+    for node, label, predicted, probability in zip(nodes.tolist(), labels, said, sure.tolist(), strict=True):
         name = str(node) if graph.node_names is None else str(graph.node_names[node])
         degree = int(graph.indptr[node + 1] - graph.indptr[node] - 1)
-        label = None if labels is None else names[int(labels[i])]
-        found.append(ListedNode(name, degree, label, names[said], float(proba[i, said])))
+        found.append(ListedNode(name, degree, label, predicted, probability))
     return found
+
+
+def _contradicted(
+    graph: Graph, names: list[str], nodes: IntArray, proba: FloatArray, truth: BoolArray, several: bool
+) -> list[ListedNode]:
+    """Nodes whose known label is not the most probable, the surest first; of several labels, a node and one of them."""
+    if not several:
+        said, sure = proba.argmax(1), proba.max(1, initial=0)
+        wrong = np.flatnonzero(~truth[np.arange(nodes.size), said])
+        first = wrong[np.argsort(-sure[wrong], kind="stable")][:LISTED]
+        labels = [names[place] for place in truth[first].argmax(1)]
+        return _listed(graph, nodes[first], labels, [names[place] for place in said[first]], sure[first])
+    gap = np.where(truth, 1 - proba, proba)
+    first = np.argsort(-gap, axis=None, kind="stable")[:LISTED]
+    rows, places = np.unravel_index(first[gap.ravel()[first] > HALF], gap.shape)
+    known, said = [], []
+    for row, place in zip(rows, places, strict=True):
+        words = names[place], f"not {names[place]}"
+        known.append(words[not truth[row, place]])
+        said.append(words[int(truth[row, place])])
+    return _listed(graph, nodes[rows], known, said, gap[rows, places])
 
 
 def _to_label(model: NIGCN, graph: Graph, names: list[str], seed: int) -> list[ListedNode]:
     """The least certain among the unlabelled nodes that reach most others: their labels would teach most."""
-    open_ = np.flatnonzero(_labels(graph) == UNKNOWN)
-    if open_.size > MOST_PREDICTED:
-        open_ = np.sort(np.random.default_rng(seed).choice(open_, MOST_PREDICTED, replace=False))
+    open_ = _some(np.flatnonzero(np.diff(label_matrix(graph).indptr) == 0), MOST_PREDICTED, seed)
     if open_.size == 0:
         return []
     degrees = graph.indptr[open_ + 1] - graph.indptr[open_]
     count = min(open_.size, max(10 * LISTED, int(INFLUENTIAL * open_.size)))
     influential = np.sort(open_[np.argsort(-degrees, kind="stable")[:count]])
     proba = model.predict_proba(graph, influential)
-    first = np.argsort(proba.max(1), kind="stable")[:LISTED]
-    return _listed(graph, names, influential[first], None, proba[first])
+    certainty = np.abs(proba - HALF).mean(1) if model.multilabel_ else proba.max(1)
+    first = np.argsort(certainty, kind="stable")[:LISTED]
+    said = [names[place] for place in proba[first].argmax(1)]
+    return _listed(graph, influential[first], [None] * first.size, said, proba[first].max(1))
 
 
-def _doubtful(model: NIGCN, graph: Graph, names: list[str], seed: int) -> list[ListedNode]:
+def _doubtful(model: NIGCN, graph: Graph, names: list[str], truth: sp.csr_matrix, seed: int) -> list[ListedNode]:
     """Labels that a ridge on all other labels contradicts, the surest contradiction first."""
-    columns = model.columns_of(graph, _labels(graph))
-    known = np.flatnonzero(columns >= 0)
-    if known.size > MOST_LEFT_OUT:
-        known = np.sort(np.random.default_rng(seed).choice(known, MOST_LEFT_OUT, replace=False))
+    known = _some(np.flatnonzero(np.diff(truth.indptr)), MOST_LEFT_OUT, seed)
     if known.size < 2 * len(names):
         return []
-    labels = torch.from_numpy(columns[known])
-    rows = torch.from_numpy(model.represent(graph, known))
-    path = ridge.Path(rows, class_targets(labels, len(names)))
-    said = path.left_out(shift_of(model.found_.penalty, known.size))
-    scale, _ = best_scale(said, labels, None)
-    proba = torch.softmax(said * scale, 1).numpy()
-    own = proba[np.arange(known.size), labels.numpy()]
-    gap = proba.max(1) - own
-    first = np.argsort(-gap, kind="stable")[:LISTED]
-    first = first[gap[first] > 0]
-    return _listed(graph, names, known[first], labels.numpy()[first], proba[first])
+    given = truth[known].toarray()
+    labels = torch.from_numpy(given.astype(np.float32) if model.multilabel_ else given.argmax(1))
+    targets = class_targets(labels, len(names))
+    said = ridge.Path(torch.from_numpy(model.represent(graph, known)), targets).left_out(
+        shift_of(model.found_.penalty, known.size)
+    )
+    offset = torch.logit(labels.double().mean(0), 1e-6) if model.multilabel_ else torch.zeros(())
+    scale, _ = best_scale(said, labels, None, offset)
+    logits = offset + said * scale
+    proba = (torch.sigmoid(logits) if model.multilabel_ else torch.softmax(logits, 1)).numpy()
+    return _contradicted(graph, names, known, proba, given == 1, model.multilabel_)

@@ -31,7 +31,7 @@ def write_report(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     found = nw.write_report(model, g, pathlib.Path(folder, "report.html"))
     >>> found.micro_f1.count
-    40
+    140
     """
     target = Path(path)
     if target.suffix.lower() not in (".html", ".htm"):
@@ -81,8 +81,10 @@ def _graph(found: Findings) -> str:
         f"none. "
         f"{100 * graph['labelled'] / graph['nodes']:.1f}% of the nodes have a label."
     )
+    if graph["labels"] > graph["labelled"]:
+        words += f" A labelled node has {graph['labels'] / graph['labelled']:.1f} labels on average."
     if homophily is not None:
-        words += f" Where both ends of an edge are labelled, {100 * homophily:.1f}% have the same label."
+        words += f" Of the labelled neighbours of a node with a label, {100 * homophily:.1f}% have that label too."
     names = [str(low) if low == high else f"{low:,} to {high:,}" for low, high, _ in graph["neighbours"]]
     degrees = charts.bars("Nodes by number of neighbours", names, [n for *_, n in graph["neighbours"]], "nodes")
     shown = sorted(found.labels, key=lambda one: -one["nodes"])[:MOST_BARS]
