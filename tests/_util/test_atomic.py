@@ -107,7 +107,7 @@ def test_parent_folders_made_for_a_block_that_fails_go_away_again(tmp_path, new)
 
 def test_a_folder_that_exists_is_refused_before_the_block_starts(tmp_path):
     (tmp_path / "out").mkdir()
-    with pytest.raises(StoreError, match=r"out: exists already; pass --overwrite \(Python: overwrite=True\)"):
+    with pytest.raises(StoreError, match=r"out: already exists; pass --overwrite \(Python: overwrite=True\)"):
         atomic.new_folder(tmp_path / "out")
     assert tree(tmp_path) == {"out": None}
 
@@ -166,7 +166,7 @@ with atomic.new_folder({str(tmp_path / "o[u]t")!r}, overwrite=True) as partial:
 """
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -signal.SIGKILL
     assert not (tmp_path / "o[u]t").exists()
-    with pytest.raises(StoreError, match="exists already"):
+    with pytest.raises(StoreError, match="already exists"):
         atomic.new_folder(tmp_path / "o[u]t")
     assert tree(tmp_path / "o[u]t") == {"a": b"old"}
 

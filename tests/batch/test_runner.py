@@ -454,7 +454,7 @@ def test_a_file_that_exists_is_replaced_only_on_request(place, names, tmp_path, 
     """It may hold another model's labels, or the ones that the user wrote by hand."""
     file = tmp_path / f"out{suffix}"
     file.write_text("mine")
-    with pytest.raises(StoreError, match=f"out{suffix}: exists already; pass --overwrite"):
+    with pytest.raises(StoreError, match=f"out{suffix}: already exists; pass --overwrite"):
         run("predict", place.walks, place.store, file)
     assert file.read_text() == "mine"
     assert names(tmp_path) == [file.name]

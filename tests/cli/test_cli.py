@@ -228,10 +228,10 @@ def one_line(err):
 
 
 BAD = {
-    "epsilon too large": (["--epsilon", "1"], "epsilon=1.0"),
-    "tau of zero": (["--tau", "0"], "tau=0.0"),
+    "epsilon too large": (["--epsilon", "1"], "--epsilon 1.0"),
+    "tau of zero": (["--tau", "0"], "--tau 0.0"),
     "a sum that does not exist": (["--rho", "0", "--omega", "1"], "no finite sum"),
-    "an engine of its own": (["--engine", "steam"], "engine='steam'"),
+    "an engine of its own": (["--engine", "steam"], "--engine steam"),
     "more nodes than there are": (["--per-class", "200"], "per"),
     "a preset of its own": (["--preset", "mars"], "neither a file nor one of the presets"),
     "a split file that is not there": (["--split-file", "none.npz"], "none.npz"),

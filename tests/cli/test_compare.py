@@ -96,7 +96,7 @@ def test_an_interrupt_says_how_to_continue(run, store, tmp_path, monkeypatch):
         (["--methods", "sgc", "--splits", "2", "--split-file", "x.npz"], "give one of"),
         (["--methods", "sgc", "--split", "mine"], "the only named split"),
         (["--methods", "sgc", "--split-file", "none.npz"], "none.npz"),
-        (["--methods", "sgc", "--budget", "-1"], "budget=-1.0"),
+        (["--methods", "sgc", "--budget", "-1"], "--budget -1.0"),
     ],
 )
 def test_wrong_usage_is_exit_code_2_and_leaves_nothing(run, store, tmp_path, options, message):

@@ -100,8 +100,8 @@ def test_min_confidence_leaves_labels_empty_and_counts_them(run, place, tmp_path
     ("options", "message"),
     [
         (["--coverage", "0.9", "--min-confidence", "0.8"], "coverage and min_confidence exclude each other"),
-        (["--coverage", "90"], "coverage=90.0: expected a number above 0 and below 1"),
-        (["--min-confidence", "80"], "min_confidence=80.0: expected a number from 0 to 1"),
+        (["--coverage", "90"], "--coverage 90.0: expected a number above 0 and below 1"),
+        (["--min-confidence", "80"], "--min-confidence 80.0: expected a number from 0 to 1"),
     ],
 )
 def test_wrong_coverage_or_confidence_is_one_line_and_exit_code_2(run, place, tmp_path, options, message):

@@ -35,7 +35,7 @@ def test_a_folder_of_something_else_is_left_alone(run, tmp_path):
 def test_mistakes_end_with_code_2_and_one_line(run, tmp_path):
     for args, message in (
         (["table9", "-o", tmp_path / "out"], "table9: no such experiment"),
-        (["ghd", "-o", tmp_path / "out", "--splits", "0"], "splits=0: expected"),
+        (["ghd", "-o", tmp_path / "out", "--splits", "0"], "--splits 0: expected"),
         (["ghd", "-o", tmp_path / "out", "--splits-dir", tmp_path / "none"], "not a folder"),
     ):
         code, _, err = run("reproduce", *args)

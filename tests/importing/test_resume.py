@@ -277,9 +277,9 @@ def test_a_disk_that_is_too_small_is_known_before_it_starts(monkeypatch):
 def test_an_existing_store_is_replaced_only_when_asked():
     write("edges.csv", "0,1\n")
     import_store("edges.csv", "store")
-    with pytest.raises(StoreError, match="exists already"):
+    with pytest.raises(StoreError, match="already exists"):
         import_store("edges.csv", "store")
-    with pytest.raises(StoreError, match="exists already"):
+    with pytest.raises(StoreError, match="already exists"):
         import_store("edges.csv", "store", resume=True)
     import_store("edges.csv", "store", overwrite=True)
     Path("notes").mkdir()

@@ -60,7 +60,7 @@ def check_new_folder(path: AnyPath, overwrite: bool = False, *, ours: Ours | Non
     if not os.path.lexists(target):
         return
     if not overwrite:
-        raise StoreError(f"{target}: exists already; pass --overwrite (Python: overwrite=True) or choose another place")
+        raise StoreError(f"{target}: already exists; pass --overwrite (Python: overwrite=True) or choose another place")
     if not target.is_dir():
         raise StoreError(f"{target}: this is a file; expected the name of a folder to write; choose another place")
     if ours is None or ours(target):

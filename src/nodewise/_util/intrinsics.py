@@ -12,14 +12,14 @@ from numba.extending import intrinsic
 
 
 class _SayOnce(event.Listener):
-    """Say once why the first call takes long: numba compiles for this machine."""
+    """Say once in a run why it takes longer: numba compiles for this machine."""
 
     said = False
 
     def on_start(self, event: Any) -> None:
         if not _SayOnce.said:
             _SayOnce.said = True
-            logging.getLogger("nodewise").warning("compiling kernels for this machine (once; kept for later runs)")
+            logging.getLogger("nodewise").info("compiling kernels for this machine; they are kept for later runs")
 
     def on_end(self, event: Any) -> None:
         pass

@@ -148,7 +148,7 @@ def job_folder(job: Job, nodes: IntArray | None, overwrite: bool, one_file: Path
         before = run.read(overwrite or one_file is not None)
         if before is None and one_file is not None and one_file.exists() and not overwrite:
             raise StoreError(
-                f"{one_file}: exists already; pass --overwrite (Python: overwrite=True) to replace it, or choose "
+                f"{one_file}: already exists; pass --overwrite (Python: overwrite=True) to replace it, or choose "
                 f"another name"
             )
         if before is not None:

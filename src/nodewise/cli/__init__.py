@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable
 
@@ -73,7 +74,7 @@ def main() -> None:
     try:
         app()
     except NodewiseError as error:
-        _end(2, str(error))
+        _end(2, as_option(str(error)))
     except KeyboardInterrupt:
         _end(130, "interrupted")
     except BrokenPipeError:
@@ -85,6 +86,15 @@ def main() -> None:
         if os.environ.get("NODEWISE_DEBUG"):
             raise
         _end(1, f"unexpected {type(error).__name__}: {error}. Set NODEWISE_DEBUG=1 to see where, and please report it")
+
+
+def as_option(message: str) -> str:
+    """A message about a parameter, with the parameter spelled as an option.
+
+    >>> as_option("max_hops=-1: expected a whole number"), as_option("ids='x': expected 'auto'")
+    ('--max-hops -1: expected a whole number', "--ids x: expected 'auto'")
+    """
+    return re.sub(r"^([a-z_]+)=('?)([^':]*)\2: ", lambda found: f"--{found[1].replace('_', '-')} {found[3]}: ", message)
 
 
 def _end(code: int, message: str) -> None:

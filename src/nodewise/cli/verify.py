@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from nodewise.cli.console import say
-
 
 def verify(
     store: Annotated[Path, typer.Argument(metavar="STORE", help="A folder written by 'nodewise import'.")],
@@ -16,4 +14,4 @@ def verify(
     """Check every block of STORE against its checksum, and name the first damaged one."""
     from nodewise.store import verify_store
 
-    say(f"{store}: {verify_store(store):,} bytes, no damage found")
+    typer.echo(f"{store}: {verify_store(store):,} bytes, no damage found")

@@ -110,7 +110,7 @@ class NIGCN(NIGCNParams, NodeClassifier):
         for name in ("engine_", "learned_"):
             self.__dict__.pop(name, None)
         judges, aside = self._judges_and_aside(task)
-        with self._stage("search", progress):
+        with self._stage("search", progress if self._network.uses_ridge else silent):
             self.effort_ = self._effort(task)
             self.found_ = self._search(task, judges, progress)
         tested = task.asked if refit_asked else task.asked[:0]
