@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -129,6 +129,9 @@ class Diffusion:
         return exact.Task(self.graph, self.nodes, self._reach, how.hops, how.threads, self._memory, scales, how.per_hop)
 
     def _sample(self) -> None:
+        """Make the weights; the exact engine does so when they are asked for."""
+        if self.engine == "exact":
+            return
         with self._timed("reading"):
             bring_in(self.graph, self.nodes.size, self._reach, self._how)
         with self._timed("walks"):
@@ -194,8 +197,7 @@ def diffuse(
     """
     given = {name: value for name, value in locals().items() if name not in ("graph", "nodes")}
     result = plan_diffusion(graph, nodes, **given)
-    if result.engine != "exact":
-        result._sample()
+    result._sample()
     return result
 
 
@@ -204,6 +206,10 @@ def plan_diffusion(graph: Graph, nodes: AnyArray, **params: Any) -> Diffusion:
     given = DiffusionParams(**params)
     check_params(given)
     nodes = graph.nodes(nodes)
+    if graph.base is not graph:
+        from nodewise.diffusion.extended import ExtendedDiffusion
+
+        return ExtendedDiffusion(cast(Any, graph), nodes, given)
     lengths = _lengths(graph, nodes, given)
     how = Sampling(
         hops=_hop_weights(given, int(lengths.max(initial=0))),

@@ -36,10 +36,11 @@ def diffusion_lengths(graph: Graph, nodes: AnyArray, tau: float, convention: Con
     check_choice("convention", convention, get_args(Convention))
     times = 2 if convention == "reference" else 1
     # Weights scale the degrees and their sum alike; density is a matter of how many neighbours there are.
-    log_lambda = math.log(math.sqrt(times * graph.num_entries / graph.num_nodes))
-    if graph.num_edges == 0:
+    whole = graph.base
+    log_lambda = math.log(math.sqrt(times * whole.num_entries / whole.num_nodes))
+    if whole.num_edges == 0:
         return np.zeros(nodes.size, np.int64)  # loops only: there is nowhere to go
-    spread = times * graph.total_degree / np.sqrt(graph.least_degree * graph.degrees_of(nodes))
+    spread = times * whole.total_degree / np.sqrt(whole.least_degree * graph.degrees_of(nodes))
     exact = tau * np.log(spread) / log_lambda
     exact = np.minimum(exact, MOST_HOPS)
     return np.asarray(np.floor(exact) if convention == "reference" else np.ceil(exact), np.int64)
@@ -53,6 +54,7 @@ def tau_of_length(graph: Graph, hops: int, convention: Convention = "paper") -> 
     >>> diffusion_lengths(path, np.arange(4), tau_of_length(path, 6))
     array([7, 6, 6, 7])
     """
+    graph = graph.base
     if graph.num_edges == 0:
         return 1.0
     times = 2 if convention == "reference" else 1

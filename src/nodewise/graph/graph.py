@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import networkx
     import torch_geometric.data
 
+    from nodewise.graph.extended import ExtendedGraph
+
 ADJACENCY_FACTS = ("degrees", "total_degree", "least_degree", "cumulative_weights")  # made once, on first use
 MASKS = ("train_mask", "val_mask", "test_mask")
 
@@ -280,7 +282,33 @@ class Graph:
             name=f"{self.name}[{nodes.size:,} nodes]",
         )
 
+    def extended(
+        self,
+        edges: AnyArray,
+        features: Features | None = None,
+        names: Sequence[str] | None = None,
+        edge_weight: AnyArray | None = None,
+    ) -> ExtendedGraph:
+        """New nodes laid over this graph, which is not copied and does not see them: a model labels them at once.
+
+        ``edges``: ``(2, E)``, by id or by name. New nodes have the ids after the last one of the graph, in the order of
+        ``features`` (a row per new node, with the columns of the graph) and ``names``.
+
+        >>> g = Graph.from_edges([[0, 1], [1, 2]])
+        >>> more = g.extended([[3, 3, 4], [0, 2, 3]])
+        >>> more.num_nodes, more.new_nodes
+        (5, array([3, 4]))
+        """
+        from nodewise.graph.extended import extended
+
+        return extended(self, edges, features, names, edge_weight)
+
     # ------------------------------------------------------------------ what it is
+
+    @property
+    def base(self) -> Graph:
+        """The graph below new nodes; itself, if there are none."""
+        return self
 
     def nodes(self, nodes: AnyArray, what: str = "nodes") -> IntArray:
         """The ids of nodes that are given as ids, by name, or as a mask; an error for the first that does not exist.

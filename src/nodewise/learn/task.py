@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,6 +15,7 @@ from nodewise._util.errors import InputError, warn
 from nodewise._util.types import AnyArray, BoolArray, FloatArray, IntArray
 from nodewise.graph import Graph
 from nodewise.graph.checks import UNKNOWN
+from nodewise.graph.extended import ExtendedGraph
 from nodewise.learn.matching import NodeSet
 from nodewise.store import Names
 
@@ -251,12 +252,16 @@ def featured(graph: Graph) -> Graph:
     """
     if graph.features is not None:
         return graph
+    if isinstance(graph, ExtendedGraph):
+        below = featured(graph.base)  # new nodes have no vector: they are told by their neighbours
+        found = graph.over(below, sp.csr_matrix((graph.new_nodes.size, below.num_features), dtype=np.float32))
+        found._cache(random_nodes=random_nodes(below))
+        return found
     if "featured" not in graph.__dict__:
         keys = name_keys(graph)
         graph._cache(featured=graph.replace(features=random_vectors(graph, keys)))
         graph.__dict__["featured"]._cache(random_nodes=NodeSet.of(graph, keys))
-    found: Graph = graph.__dict__["featured"]
-    return found
+    return cast(Graph, graph.__dict__["featured"])
 
 
 def random_nodes(graph: Graph) -> NodeSet | None:
