@@ -84,7 +84,7 @@ def test_nodes_of_the_graph_have_the_results_that_they_had_bit_for_bit(graph, mo
 @pytest.mark.parametrize("engine", ["walks", "stratified"])
 def test_sampled_weights_of_new_nodes_are_unbiased(graph, more, engine):
     """Mean of 200 draws. A weight is a mean of at least 64 walks per neighbour, each at most 1; by Hoeffding and a
-    union bound over 6 x 406 entries the chance of a false alarm is below 2 * 2436 * exp(-2 * 200 * 64 * 0.03^2) < 1e-6."""
+    union bound over 6 x 406 entries this fails by chance less than 4872 * exp(-2 * 200 * 64 * 0.03^2) < 1e-6 times."""
     nodes = more.new_nodes
     mean = np.mean(
         [diffuse(more, nodes, engine=engine, epsilon=0.1, seed=s, **HOW).matrix.toarray() for s in range(200)], 0

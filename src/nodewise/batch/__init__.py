@@ -17,7 +17,7 @@ If the output is one file, say ``labels.csv``, these are in ``.labels.csv.parts`
 
 from __future__ import annotations
 
-from nodewise.batch.runner import run
+from nodewise.batch.runner import predict_new, run
 from nodewise.batch.training_rows import row_maker
 
-__all__ = ["row_maker", "run"]
+__all__ = ["predict_new", "row_maker", "run"]

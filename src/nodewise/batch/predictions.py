@@ -212,9 +212,9 @@ def is_one_file(path: Path, formats: Sequence[str]) -> bool:
 
 
 def write_tables(
-    path: Path, tables: Iterator[pa.Table], form: str, metadata: Mapping[bytes, bytes] | None = None
+    path: Any, tables: Iterator[pa.Table], form: str, metadata: Mapping[bytes, bytes] | None = None
 ) -> None:
-    """Write one file from one or more tables of the same schema; ``form`` is .parquet or .csv."""
+    """Write one file (a path, or a stream) from one or more tables of one schema; ``form`` is .parquet or .csv."""
     first = next(tables)
     schema = first.schema.with_metadata(metadata)
     if form == ".csv":

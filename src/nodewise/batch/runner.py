@@ -13,9 +13,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from nodewise._util.atomic import beside
+from nodewise._util.atomic import beside, new_file
 from nodewise._util.errors import InputError, NodewiseError, StoreError
 from nodewise._util.progress import Progress, silent
 from nodewise._util.types import IntArray
@@ -23,13 +23,24 @@ from nodewise.batch.job import CHUNK, Job, Kind, Summary, digest_of_nodes, finis
 from nodewise.batch.on_ray import check_place, connected, run_on_ray
 from nodewise.batch.opened import graph_id, model_id, open_graph, open_model, resolve_source, with_resources
 from nodewise.batch.pieces import PieceError, Task, run_block, run_chunk
-from nodewise.batch.predictions import FORMATS, LabelChoice, check_known, is_one_file, join_shards, read_nodes
+from nodewise.batch.predictions import (
+    FORMATS,
+    LabelChoice,
+    check_known,
+    is_one_file,
+    join_shards,
+    predicted,
+    read_nodes,
+    write_tables,
+)
+from nodewise.datasets import load
 from nodewise.diffusion.diffuse import check_params
 from nodewise.diffusion.params import Engine
 from nodewise.graph import Graph
+from nodewise.importing.new_nodes import with_new_nodes
 from nodewise.learn.rows import DiffusedRows
 from nodewise.learn.saved import is_model
-from nodewise.learn.task import nodes_or_all
+from nodewise.learn.task import featured, nodes_or_all
 
 Place = Literal["local", "ray"]
 Runner: TypeAlias = Callable[[Task, Job, Sequence[int]], Iterator[int]]
@@ -96,6 +107,41 @@ def run(
         with file.open("rb") as stream:
             shutil.copyfileobj(stream, sys.stdout.buffer)
     return summary
+
+
+def predict_new(
+    model: str | Path,
+    source: str,
+    output: str | Path,
+    new_edges: str | Path,
+    new_features: str | Path | None = None,
+    *,
+    data_dir: str | Path | None = None,
+    overwrite: bool = False,
+    **choice: Any,
+) -> Summary:
+    """Predict new nodes, which files give, as if they lay over the graph at ``source``: see :meth:`Graph.extended`.
+
+    ``output``: a .csv or .parquet file, or "-". ``choice``: as in :class:`nodewise.batch.predictions.LabelChoice`.
+    """
+    chosen, target, stdout = LabelChoice(**choice), Path(output), str(output) == "-"
+    chosen.check("predict")
+    if not stdout and not is_one_file(target, FORMATS["predict"]):
+        raise InputError(f"{target}: expected a name that ends in .csv or .parquet, or - for standard output")
+    if not stdout and target.exists() and not overwrite:
+        raise StoreError(f"{target}: already exists; pass --overwrite (Python: overwrite=True) or choose another name")
+    started = time.perf_counter()
+    fitted = open_model(os.path.abspath(model))
+    graph = with_new_nodes(load(*resolve_source(source, data_dir)), new_edges, new_features)
+    seen, nodes = featured(graph), graph.new_nodes
+    table = predicted(fitted, graph, nodes, fitted.maker_on(seen).rows(seen, nodes), chosen)
+    if stdout:
+        write_tables(sys.stdout.buffer, iter([table]), ".csv")
+    else:
+        with new_file(target) as temporary:
+            write_tables(temporary, iter([table]), target.suffix.lower())
+    spent = time.perf_counter() - started
+    return Summary("predict", nodes.size, table.num_rows, 1, nodes.size, spent, table["label"].null_count)
 
 
 def _write(job: Job, nodes: str, target: Path, overwrite: bool, complete: Callable[[Job], Summary]) -> Summary:

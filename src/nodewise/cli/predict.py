@@ -13,7 +13,7 @@ from nodewise.cli.files import FileOptions, source_or_files
 from nodewise.cli.options import Address, DataDir, Memory, On, SourceOrFiles, Threads, given
 
 if TYPE_CHECKING:
-    from nodewise.batch.job import Kind
+    from nodewise.batch.job import Kind, Summary
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A folder written by 'nodewise train'.")]
 
@@ -63,6 +63,15 @@ def predict(
     all_probabilities: Annotated[
         bool, typer.Option("--all-probabilities", help="Write a column for the probability of each class, too.")
     ] = False,
+    new_edges: Annotated[
+        str | None,
+        typer.Option(
+            help="Edges of nodes that SOURCE does not have: predict these alone.", rich_help_panel="New nodes"
+        ),
+    ] = None,
+    new_features: Annotated[
+        str | None, typer.Option(help="Features of the new nodes, one row each.", rich_help_panel="New nodes")
+    ] = None,
 ) -> None:
     """Predict the label of each node of SOURCE, or of your own files (--edges, --features, --labels), with MODEL.
 
@@ -74,7 +83,25 @@ def predict(
     which = given(coverage=coverage, min_confidence=min_confidence, top=top)
     which |= {"keep_known": keep_known, "all_probabilities": all_probabilities}
     source, _ = source_or_files(source, files)
+    if new_edges is not None:
+        _predict_new(model, source, output, options, new_edges, new_features, which)
+        return
+    if new_features is not None:
+        raise typer.BadParameter("--new-features goes with --new-edges; give the edges of the new nodes too")
     write_shards("predict", model, source, output, options, **which)
+
+
+def _predict_new(
+    model: Path, source: str, output: Path, options: ShardOptions, edges: str, features: str | None, which: Any
+) -> None:
+    from nodewise.batch import predict_new
+
+    if options.nodes != "all" or options.on != "local":
+        raise typer.BadParameter("--new-edges predicts the new nodes alone, here; leave --nodes and --on out")
+    done = predict_new(
+        model, source, output, edges, features, data_dir=options.data_dir, overwrite=options.overwrite, **which
+    )
+    _say_done(done, output, options.json, which)
 
 
 def write_shards(
@@ -82,7 +109,6 @@ def write_shards(
 ) -> None:
     """Run the job with progress bars, and say what was written."""
     from nodewise._util.memory import parse_bytes
-    from nodewise._util.words import counted
     from nodewise.batch import run
 
     settings: dict[str, Any] = given(**vars(options), **which_labels)
@@ -97,6 +123,12 @@ def write_shards(
     except KeyboardInterrupt:
         complain(f"{output}: finished shards are kept; the same command continues from there")
         raise
+    _say_done(done, output, as_json, settings)
+
+
+def _say_done(done: Summary, output: Path, as_json: bool, settings: dict[str, Any]) -> None:
+    from nodewise._util.words import counted
+
     if as_json:
         print_json({**asdict(done), "output": str(output)})
         return
@@ -106,6 +138,6 @@ def write_shards(
     elif "min_confidence" in settings:
         extra = f" ({done.unlabelled:,} without a label)"
     rate = f", {done.made / done.seconds:,.0f} nodes/s" if done.made and done.seconds else ""
-    place = "stdout" if stdout else output
+    place = "stdout" if str(output) == "-" else output
     made = f"{counted(done.nodes, 'node')}, {counted(done.rows, 'row')}{extra}"
     say(f"{made} written to {place}: {done.seconds:.1f} s{rate}")

@@ -231,9 +231,12 @@ def matrix_of_nodes(file: FeatureFile, node_of_row: IntArray, num_nodes: int) ->
 def _node_column(table: Table, text: int | None) -> int | None:
     """Found by its name, or the first column if it holds text, and is not the text to be read."""
     lower = _lower_names(table)
-    if lower[:1] and text != 0 and (lower[0] in NODE_NAMES or table.first_is_text()):
-        return 0
-    return next((lower.index(name) for name in ELSEWHERE if name in lower), None)
+    named = [0] * (lower[:1] != [] and lower[0] in NODE_NAMES) + [
+        lower.index(name) for name in ELSEWHERE if name in lower
+    ]
+    if named:
+        return named[0]
+    return 0 if lower and text != 0 and table.first_is_text() else None
 
 
 def _warn_of_ids(table: Table) -> None:
