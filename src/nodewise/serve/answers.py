@@ -1,0 +1,171 @@
+"""Answers: what a model says about nodes of a graph, and about nodes that are not in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+import scipy.sparse as sp
+
+from nodewise._util.errors import InputError
+from nodewise._util.memory import memory_budget
+from nodewise._util.types import FloatArray
+from nodewise.graph import Graph
+from nodewise.graph.checks import UNKNOWN
+from nodewise.graph.names import arrow_strings, expected_name, places_of
+from nodewise.learn.calibrate import sets_of
+from nodewise.learn.nigcn import NIGCN
+from nodewise.learn.task import featured
+from nodewise.serve.questions import About, Chance, NewNode, Prediction
+
+MOST_NAMES = 50  # features that the page lists
+
+
+class UnknownNodeError(InputError):
+    """A node that the graph does not have."""
+
+
+class Answers:
+    """A model and its graph, ready to be asked."""
+
+    def __init__(self, model: NIGCN, graph: Graph, threads: int | None = None, epsilon: float | None = None) -> None:
+        self.model, self.graph, self.seen = model, graph, featured(graph)
+        maker = model.maker_on(self.seen)
+        changes: dict[str, Any] = {
+            "threads": threads,
+            "memory": memory_budget(maker.memory),
+        }  # read once, not each time
+        changes |= {} if epsilon is None else {"epsilon": epsilon}
+        self.maker = replace(maker, params=replace(maker.params, **changes))
+        self.names = None if graph.node_names is None else arrow_strings(graph.node_names)
+        self.classes = [str(label) for label in model.classes_]
+
+    # ------------------------------------------------------------------ nodes
+
+    def node(self, wanted: int | str) -> int:
+        """The id of a node given by id or name; UnknownNodeError where there is none."""
+        most = self.graph.num_nodes - 1
+        if isinstance(wanted, int) or (self.names is None and wanted.isdecimal() and len(wanted) < 19):
+            if int(wanted) > most:
+                raise UnknownNodeError(f"there is no node {wanted}; ids go from 0 to {most:,}")
+            return int(wanted)
+        if self.names is None:
+            raise UnknownNodeError(f"there is no node {wanted!r}; nodes of this graph are numbers from 0 to {most:,}")
+        place = int(places_of([wanted], self.names)[0])
+        if place < 0:
+            raise UnknownNodeError(f"there is no node {wanted!r}; {expected_name(wanted, self.names)}")
+        return place
+
+    def name(self, node: int) -> str:
+        return str(node) if self.names is None else str(self.names[node].as_py())
+
+    def completions(self, prefix: str, limit: int) -> list[str]:
+        """Names of nodes that begin with ``prefix``, in any case, up to ``limit``."""
+        if self.names is None:
+            exact = [prefix] if prefix.isdecimal() and int(prefix[:19]) < self.graph.num_nodes else []
+            return exact[:limit]
+        found: list[str] = []
+        for chunk in self.names.chunks:
+            for first in range(0, len(chunk), 1 << 20):
+                part = chunk.slice(first, 1 << 20)
+                hits = part.filter(pc.starts_with(part, prefix, ignore_case=True))
+                found += hits.slice(0, limit - len(found)).to_pylist()
+                if len(found) >= limit:
+                    return found
+        return found
+
+    # ------------------------------------------------------------------ answers
+
+    def probabilities(self, nodes: Sequence[int]) -> Sequence[FloatArray]:
+        """Of each node; one that is asked about twice is computed once."""
+        distinct, places = np.unique(np.array(nodes, np.int64), return_inverse=True)
+        return list(self.model.proba_of_rows(self.maker.rows(self.seen, distinct))[places])
+
+    def prediction(self, node: int, proba: FloatArray, top: int, coverage: float | None) -> Prediction:
+        found = self._prediction(self.name(node), proba, top, coverage)
+        found.known = self.known(node)
+        return found
+
+    def known(self, node: int) -> str | None:
+        """The label that the graph gives a node; of several, all."""
+        if self.graph.labels is None:
+            return None
+        label = self.graph.labels[node]
+        if self.graph.multilabel:
+            return "; ".join(self._label(int(place)) for place in np.flatnonzero(label)) or None
+        return None if label == UNKNOWN else self._label(int(label))
+
+    def _label(self, label: int) -> str:
+        return str(label) if self.graph.label_names is None else self.graph.label_names[label]
+
+    def _prediction(self, name: str, proba: FloatArray, top: int, coverage: float | None) -> Prediction:
+        order = np.argsort(-proba, kind="stable")
+        best = [Chance(label=self.classes[i], probability=float(proba[i])) for i in order[:top]]
+        said: str | None = best[0].label
+        if self.model.multilabel_:
+            chosen = np.flatnonzero(self.model.labels_of_proba(proba[None])[0])
+            said = "; ".join(self.classes[i] for i in chosen) or None
+        covering = None
+        if coverage is not None:
+            inside = sets_of(proba[None], self.model.set_threshold(coverage))[0]
+            covering = [self.classes[i] for i in order if inside[i]]
+        return Prediction(node=name, label=said, probability=best[0].probability, top=best, set=covering)
+
+    def predict_new(self, nodes: Sequence[NewNode], top: int) -> list[Prediction]:
+        """Predictions for nodes that are not in the graph, each on its own."""
+        ends = [(place, self.node(other)) for place, node in enumerate(nodes) for other in node.neighbours]
+        edges = np.array(ends, np.int64).reshape(-1, 2).T + np.array([[self.seen.num_nodes], [0]])
+        rows = None if self.graph.features is None else self._features(nodes)
+        weights = None if self.graph.edge_weight is None else np.ones(edges.shape[1])
+        names = None if self.names is None else [f"\0{place}" for place in range(len(nodes))]  # of no node
+        graph = self.graph.extended(edges, rows, names, weights) if ends else self._alone(nodes, rows, names, weights)
+        seen = featured(graph)
+        found = self.model.proba_of_rows(self.maker.rows(seen, graph.new_nodes))
+        return [self._prediction(node.name, proba, top, None) for node, proba in zip(nodes, found, strict=True)]
+
+    def _alone(self, nodes: Sequence[NewNode], rows: Any, names: list[str] | None, weights: Any) -> Any:
+        """New nodes without neighbours have their own features and nothing else."""
+        last = self.graph.num_nodes + len(nodes) - 1
+        return self.graph.extended(np.array([[last], [last]]), rows, names, None if weights is None else np.ones(1))
+
+    def _features(self, nodes: Sequence[NewNode]) -> sp.csr_matrix | FloatArray:
+        width = self.graph.num_features
+        places = {name: i for i, name in enumerate(self.graph.feature_names or map(str, range(width)))}
+        entries: list[tuple[int, int, float]] = []
+        for row, node in enumerate(nodes):
+            if isinstance(node.features, list):
+                if len(node.features) != width:
+                    raise InputError(f"{node.name}: {len(node.features):,} features; expected {width:,}")
+                entries += ((row, column, value) for column, value in enumerate(node.features))
+                continue
+            for name, value in (node.features or {}).items():
+                if name not in places:
+                    raise InputError(f"{node.name}: there is no feature {name!r}; GET /about lists some of them")
+                entries.append((row, places[name], value))
+        rows, columns, values = np.array(entries, np.float64).reshape(-1, 3).T
+        with np.errstate(over="ignore"):  # what float32 cannot hold is refused below
+            numbers = values.astype(np.float32)
+        found = sp.csr_matrix((numbers, (rows.astype(int), columns.astype(int))), (len(nodes), width))
+        return found if sp.issparse(self.graph.features) else found.toarray()
+
+    def explain(self, node: int | str, class_: str | int | None, top: int) -> dict[str, Any]:
+        """Why a node gets its label, with a picture."""
+        raise InputError("explanations are not served yet")
+
+    def about(self) -> About:
+        graph = self.graph
+        degrees = np.diff(graph.indptr[: min(graph.num_nodes, 1000) + 1])
+        return About(
+            graph=graph.name,
+            nodes=graph.num_nodes,
+            edges=graph.num_edges,
+            features=graph.num_features,
+            named=self.names is not None,
+            feature_names=list(graph.feature_names or ())[:MOST_NAMES],
+            classes=self.classes,
+            several_labels_per_node=self.model.multilabel_,
+            example=self.name(int(degrees.argmax())),
+        )

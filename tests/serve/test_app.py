@@ -1,0 +1,217 @@
+"""The server, asked through its interface: answers, refusals, and what it counts."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import nodewise as nw
+
+pytest.importorskip("fastapi")
+from starlette.testclient import TestClient
+
+from nodewise.serve import guards
+from nodewise.serve.answers import Answers
+from nodewise.serve.app import make_app
+from nodewise.serve.batching import Batcher, QueueFullError
+
+HERE = "http://127.0.0.1:8000"
+
+
+@pytest.fixture(scope="module")
+def graph():
+    g = nw.synthetic.dcsbm(300, avg_degree=8, classes=3, features=4, signal=2.0, seed=0)
+    names = [f"node {i}" for i in range(300)]
+    return g.replace(
+        node_names=names, label_names=["red", "blue", "<b>"], feature_names=list("abcd"), features=g.features
+    )
+
+
+@pytest.fixture(scope="module")
+def model(graph):
+    return nw.NIGCN(seed=0, epochs=30).fit(graph, train=range(60), val=range(60, 200))
+
+
+@pytest.fixture(scope="module")
+def client(model, graph):
+    return TestClient(make_app(Answers(model, graph)), base_url=HERE)
+
+
+def test_predictions_are_those_of_the_model(client, model, graph):
+    nodes = ["node 250", 251, "node 250"]
+    answer = client.post("/predict", json={"nodes": nodes, "top": 2, "coverage": 0.8})
+    assert answer.status_code == 200
+    found = answer.json()["predictions"]
+    expected = model.predict_proba(graph, [250, 251, 250])
+    assert [one["node"] for one in found] == ["node 250", "node 251", "node 250"]
+    assert [one["label"] for one in found] == model.predict(graph, [250, 251, 250]).tolist()
+    for one, proba in zip(found, expected, strict=True):
+        assert one["probability"] == pytest.approx(proba.max(), abs=1e-5)
+        assert [c["probability"] for c in one["top"]] == pytest.approx(np.sort(proba)[::-1][:2], abs=1e-5)
+    sets = model.predict_set(graph, [250, 251], coverage=0.8)
+    assert [len(one["set"]) for one in found[:2]] == sets.sum(1).tolist()
+
+
+def test_a_new_node_gets_the_answer_of_an_extended_graph(client, model, graph):
+    features = dict(zip("abcd", graph.features[7].tolist(), strict=True))
+    question = {"nodes": [{"name": "me", "neighbours": ["node 3", 4], "features": features}, {"neighbours": []}]}
+    found = client.post("/predict-new", json=question).json()["predictions"]
+    edges = np.array([["x", "x"], ["node 3", "node 4"]])
+    more = graph.extended(edges, graph.features[[7]], names=["x"])
+    assert found[0]["node"] == "me"
+    assert found[0]["probability"] == pytest.approx(model.predict_proba(more, ["x"]).max(), abs=1e-4)
+    assert found[1]["node"] == "new node"
+
+
+def test_names_are_completed(client):
+    assert client.get("/nodes", params={"prefix": "NODE 29", "limit": 3}).json()["nodes"] == [
+        "node 29",
+        "node 290",
+        "node 291",
+    ]
+    assert client.get("/nodes", params={"prefix": "zz"}).json()["nodes"] == []
+
+
+def test_about_health_and_metrics(client):
+    about = client.get("/about").json()
+    assert (about["nodes"], about["classes"], about["named"]) == (300, ["red", "blue", "<b>"], True)
+    assert client.get("/healthz").json() == {"status": "ok"}
+    client.post("/predict", json={"nodes": [1]})
+    text = client.get("/metrics").text
+    assert 'nodewise_requests_total{path="/predict",status="200"}' in text
+    assert "nodewise_answered_nodes_total" in text
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "words"),
+    [
+        ("/predict", {"nodes": ["node 30x"]}, 404, "Did you mean 'node 30'"),
+        ("/predict", {"nodes": [300]}, 404, "ids go from 0 to 299"),
+        ("/predict", {"nodes": []}, 422, "at least 1"),
+        ("/predict", {"nodes": [1] * 1000}, 422, "at most 256"),
+        ("/predict", {"nodes": [1], "coverage": 1.5}, 422, "less than 1"),
+        ("/predict", {"nodes": [1], "coverage": 0.9999}, 422, "held-out nodes can vouch"),
+        ("/predict", {"nodes": [1], "stray": 1}, 422, "Extra inputs"),
+        ("/predict", {"nodes": [{"a": 1}]}, 422, "valid"),
+        ("/predict-new", {"nodes": [{"neighbours": ["nobody"]}]}, 404, "there is no node 'nobody'"),
+        ("/predict-new", {"nodes": [{"neighbours": [1], "features": {"z": 1}}]}, 422, "there is no feature 'z'"),
+        ("/predict-new", {"nodes": [{"neighbours": [1], "features": [1.0]}]}, 422, "1 features; expected 4"),
+        ("/predict-new", {"nodes": [{"neighbours": [1], "features": {"a": 1e300}}]}, 422, "at most 1e+16"),
+    ],
+)  # fmt: skip
+def test_a_wrong_question_is_refused_with_what_is_wrong(client, path, body, status, words):
+    answer = client.post(path, json=body)
+    assert answer.status_code == status
+    assert words in answer.text
+
+
+def test_other_sites_hosts_and_large_bodies_are_refused(client, monkeypatch):
+    assert client.get("/about", headers={"host": "evil.example"}).status_code == 403
+    assert client.get("/about", headers={"host": "127.0.0.1:8000@evil"}).status_code == 403
+    assert client.get("/about", headers={"origin": "http://evil.example"}).status_code == 403
+    assert client.get("/about", headers={"origin": "null"}).status_code == 403
+    assert client.get("/about", headers={"origin": HERE}).status_code == 200
+    assert client.post("/predict", content=b"x" * (guards.MOST_BODY + 1)).status_code == 413
+    assert client.post("/predict", content=(b"x" * (1 << 20) for _ in range(10))).status_code == 413
+    assert client.get("/../../etc/passwd").status_code == 404
+
+
+def test_pages_carry_a_policy_and_no_address_of_another_site(client):
+    for path in ("/", "/docs", "/page.js", "/page.css"):
+        answer = client.get(path)
+        assert answer.status_code == 200
+        assert "default-src 'self'" in answer.headers["content-security-policy"]
+        assert "http://" not in answer.text.replace("http://www.w3.org", "")
+        assert "https://" not in answer.text
+
+
+@settings(max_examples=150)
+@given(
+    path=st.sampled_from(["/predict", "/predict-new", "/explain", "/nodes", "/about", "/", "/nothing"]),
+    method=st.sampled_from(["GET", "POST", "PUT", "DELETE"]),
+    body=st.one_of(
+        st.binary(max_size=60),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+            lambda inner: st.lists(inner, max_size=3)
+            | st.dictionaries(st.sampled_from(["nodes", "node", "top", "neighbours", "features"]), inner, max_size=3),
+            max_leaves=8,
+        ),
+    ),
+)  # fmt: skip
+def test_no_request_is_an_error_of_the_server(client, path, method, body):
+    content = {"content": body} if isinstance(body, bytes) else {"json": body}
+    assert client.request(method, path, **content).status_code < 500
+
+
+# ---------------------------------------------------------------------- batches
+
+
+def test_questions_that_come_together_are_answered_together():
+    sizes, gate = [], threading.Event()
+
+    def answer(items):
+        gate.wait(5)
+        sizes.append(len(items))
+        return [10 * item for item in items]
+
+    async def ask():
+        batcher = Batcher(answer)
+        tasks = [asyncio.create_task(batcher.ask([0, 1]))]
+        await asyncio.sleep(0.05)  # the first is being answered
+        tasks += [asyncio.create_task(batcher.ask([i, i + 1])) for i in range(1, 20)]
+        await asyncio.sleep(0.05)
+        gate.set()
+        return await asyncio.gather(*tasks)
+
+    assert asyncio.run(ask()) == [[10 * i, 10 * i + 10] for i in range(20)]
+    assert sizes == [2, 38], "the first at once, then all that waited"
+
+
+def test_a_full_queue_refuses_at_once_and_one_failure_harms_only_its_batch():
+    gate = threading.Event()
+
+    def answer(items):
+        gate.wait(5)
+        if "bad" in items:
+            raise ValueError("bad")
+        return items
+
+    async def ask():
+        batcher = Batcher(answer)
+        first = asyncio.create_task(batcher.ask(["bad"]))
+        await asyncio.sleep(0.01)
+        second = asyncio.create_task(batcher.ask(["x"] * 4000))
+        await asyncio.sleep(0.01)
+        with pytest.raises(QueueFullError):
+            await batcher.ask(["y"] * 200)
+        gate.set()
+        with pytest.raises(ValueError, match="bad"):
+            await first
+        assert len(await second) == 4000
+        assert await batcher.ask(["z"]) == ["z"]
+        assert batcher.waiting == 0
+
+    asyncio.run(ask())
+
+
+def test_a_full_queue_is_503_with_a_time_to_come_back(client, monkeypatch):
+    monkeypatch.setattr("nodewise.serve.batching.MOST_WAITING", 0)
+    answer = client.post("/predict", json={"nodes": [1]})
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+
+
+def test_a_request_that_takes_too_long_is_503(model, graph, monkeypatch):
+    monkeypatch.setattr(guards, "SECONDS", 0.05)
+    answers, gate = Answers(model, graph), threading.Event()
+    answers.probabilities = lambda nodes: gate.wait(1)
+    slow = TestClient(make_app(answers), base_url=HERE)
+    answer = slow.post("/predict", json={"nodes": [1]})
+    assert answer.status_code == 503
+    assert "no answer within 0.05 s" in answer.text
+    gate.set()
