@@ -40,6 +40,11 @@ class Answers:
         }  # read once, not each time
         changes |= {} if epsilon is None else {"epsilon": epsilon}
         self.maker = replace(maker, params=replace(maker.params, **changes))
+        self._all = None  # probabilities of all nodes
+        if self.maker.params.engine == "exact":
+            # Exact propagation goes over the whole graph, for one node or for all: so it is done once, for all.
+            steps = self.maker.rows_in_steps(self.seen, np.arange(graph.num_nodes))
+            self._all = np.concatenate([model.proba_of_rows(rows) for rows in steps])
         self.names = None if graph.node_names is None else arrow_strings(graph.node_names)
         self.classes = [str(label) for label in model.classes_]
 
@@ -81,6 +86,8 @@ class Answers:
 
     def probabilities(self, nodes: Sequence[int]) -> Sequence[FloatArray]:
         """Of each node; one that is asked about twice is computed once."""
+        if self._all is not None:
+            return list(self._all[nodes])
         distinct, places = np.unique(np.array(nodes, np.int64), return_inverse=True)
         return list(self.model.proba_of_rows(self.maker.rows(self.seen, distinct))[places])
 
