@@ -3,8 +3,8 @@
     NODEWISE_DATA=... python benchmarks/serving.py pubmed million papers -o docs/results/serving.json
 
 Graphs: `pubmed`; `million`, a synthetic graph of a million nodes; `papers`, the shape of ogbn-papers100M at a tenth of
-its size (11 M nodes), made in --folder on first use. Each client asks about one random node at a time, over a connection
-that stays open. `--requests N` also follows the memory of one worker over N requests.
+its size (11 M nodes), made in --folder on first use. Each client asks about one random node at a time, on a connection
+that stays open. `--requests N` follows the memory of one worker over N requests instead.
 """
 
 from __future__ import annotations
