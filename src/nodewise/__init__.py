@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from nodewise.diffusion.length import diffusion_lengths, tau_distance
     from nodewise.diffusion.params import DiffusionConfig
     from nodewise.graph import Graph, synthetic
-    from nodewise.importing import import_graph, import_store
+    from nodewise.importing import append_store, import_graph, import_store
     from nodewise.learn.bound_classifier import BoundClassifier
     from nodewise.learn.nigcn import NIGCN
     from nodewise.learn.presets import find_preset, presets
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Graph": "nodewise.graph",
     "load": "nodewise.datasets",
+    "append_store": "nodewise.importing",
     "import_graph": "nodewise.importing",
     "import_store": "nodewise.importing",
     "open_store": "nodewise.store",
@@ -62,6 +63,7 @@ __all__ = [
     "NodewiseWarning",
     "StoreError",
     "__version__",
+    "append_store",
     "diffuse",
     "diffusion_lengths",
     "find_preset",

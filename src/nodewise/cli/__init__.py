@@ -11,6 +11,7 @@ import typer
 
 from nodewise._util.errors import NodewiseError
 from nodewise.cli import (
+    append,
     compare,
     datasets,
     describe,
@@ -46,6 +47,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {  # by name, each with a
     "embed": (embed.embed, "cora-model cora -o rows.parquet"),
     "report": (report.report, "cora-model cora -o report.html"),
     "import": (import_.import_, "--edges edges.csv --features x.csv --labels y.csv -o papers"),
+    "append": (append.append, "papers --edges new-edges.csv --features new-x.csv -o papers-2"),
     "info": (info.info, "papers"),
     "datasets": (datasets.datasets, "--json"),
     "verify": (verify.verify, "papers"),

@@ -10,7 +10,7 @@ of equal keys are added in the order of the edges, so that both ends of an edge 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -90,12 +90,16 @@ def sorted_edges(
     return Sorted(map_chunks(settle, range(buckets), threads), keys)
 
 
-def settled(first: int, last: int, keys: AnyArray, weights: DoubleArray | None) -> Piece:
-    """The piece from ``first`` to ``last`` from its keys in any order, in their place."""
+def settled(first: int, last: int, keys: AnyArray, weights: DoubleArray | None, in_runs: bool = False) -> Piece:
+    """The piece from ``first`` to ``last`` from its keys in any order, in their place.
+
+    ``in_runs``: they are a few runs in order, which a stable sort merges: 10 to 50 times as fast for one long run.
+    """
+    kind: Literal["stable", "quicksort"] = "stable" if in_runs else "quicksort"
     if weights is None:
-        keys.sort()
+        keys.sort(kind=kind)
         return Piece(first, last, keys[: _drop_repeats(keys)], None)
-    kept = _add_up(keys.copy(), weights.copy(), np.argsort(keys), keys, weights)
+    kept = _add_up(keys.copy(), weights.copy(), np.argsort(keys, kind=kind), keys, weights)
     return Piece(first, last, keys[:kept], weights[:kept])
 
 
@@ -201,14 +205,12 @@ def _deal_weighted(source, target, weight, first, last, shift, places, keys, wei
 
 @njit(cache=True, nogil=True)
 def _drop_repeats(keys):
-    """Drop repeats from sorted keys in place, return how many are left."""
-    if keys.size == 0:
-        return 0
-    kept, last = 1, keys[0]
-    for i in range(1, keys.size):
+    """Drop repeats, and loops if there are any, from sorted keys in place; return how many are left."""
+    kept, last = 0, np.uint64(0)  # the key of a loop
+    for i in range(keys.size):
         key = keys[i]
         keys[kept] = key
-        kept += key != last
+        kept += (key != last) & (key >> _UP != key & _LOW)
         last = key
     return kept
 
