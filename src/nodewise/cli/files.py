@@ -18,18 +18,17 @@ def _option(text: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, help=text, rich_help_panel="Files", **more)
 
 
+EDGES = (
+    "One row per edge, with an optional weight: CSV, TSV, an edge list, Parquet, npz, npy, mtx, GraphML or GEXF. A "
+    "query: 'sqlite:FILE?SELECT ...' or 'duckdb:FILE?SELECT ...'."
+)
+
+
 @dataclass(frozen=True)
 class AddedFiles:
     """What is read, and how; see :func:`nodewise.append_store`."""
 
-    edges: Annotated[
-        str | None,
-        _option(
-            "One row per edge, with an optional weight: CSV, TSV, an edge list, Parquet, npz, npy, mtx, GraphML or "
-            "GEXF. A query: 'sqlite:FILE?SELECT ...' or 'duckdb:FILE?SELECT ...'. A whole graph: a folder or zip of "
-            "OGB or GraphSAINT."
-        ),
-    ] = None
+    edges: Annotated[str | None, _option(EDGES)] = None
     features: Annotated[
         str | None,
         _option("One row per node, or sparse: columns node, feature and value. The same kinds of files as for edges."),
@@ -96,6 +95,7 @@ class AddedFiles:
 class FileOptions(AddedFiles):
     """The same for files that are a graph of their own; see :func:`nodewise.import_store`."""
 
+    edges: Annotated[str | None, _option(f"{EDGES} A whole graph: a folder or zip of OGB or GraphSAINT.")] = None
     text: Annotated[
         str | None, _option("Column of the features that holds text: use its words.", metavar="<column>")
     ] = None
