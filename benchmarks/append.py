@@ -1,7 +1,6 @@
 """How much faster 1% of new edges are added to a store than all edges are imported again.
 
-    python benchmarks/append.py                                  # a store of 30 million edges
-    python benchmarks/append.py --edges 3000000 --kinds npy csv
+    python benchmarks/append.py --edges 3000000 --kinds npy csv  # in place of 30 million, and of all kinds
 
 Both write the same adjacency, each in a process of its own that reports its time and its peak of memory. Linux only.
 """
@@ -54,8 +53,7 @@ def written(path: Path, ends: np.ndarray) -> Path:
 
 def compare(folder: Path, kind: str, count: int, memory: str) -> None:
     ends = np.random.default_rng(0).integers(0, count // 10, (2, count + count // 100))
-    few = count // 1000  # new nodes
-    ends[0, count : count + few] = np.arange(count // 10, count // 10 + few)
+    ends[0, count : count + count // 1000] = count // 10 + np.arange(count // 1000)  # new nodes
     ids, end = "names" if kind == "names" else "integers", ".npy" if kind == "npy" else ".csv"
     old, new, everything = (folder / name for name in ("old", "new", "all"))
     timed(IMPORT, written(folder / f"{kind}-old{end}", ends[:, :count]), old, memory, ids)
