@@ -4,7 +4,8 @@ An edge becomes two keys, one for each direction. Keys are dealt out by row rang
 buckets are independent, so all cores work on them. What comes out are pieces of distinct keys in order, which become
 rows at once where all edges are there, or lie in a file until they are merged with others.
 
-With weights, each key carries the weight of its edge, as a negative number where the edge ran the other way. Weights
+With weights, each key carries the weight of its edge, as a negative number where the edge ran the other way, and times
+``BOTH`` where a run has it once for both directions (an edge of a store, which does not keep its direction). Weights
 of equal keys are added in the order of the edges, so that both ends of an edge see the same two sums, bit for bit.
 """
 
@@ -24,6 +25,8 @@ KEYS_PER_BUCKET = 1 << 16  # half a megabyte: two cores sort theirs in cache
 PIECES_AT_A_TIME = 1 << 8  # written before their memory is given back
 MAX_BUCKETS = 1 << 12  # more write streams than this thrash the TLB
 ROW = 1 << 32  # the first key of row 1
+BOTH = 2.0**600  # times a weight for both directions: exact, and above all others, since the least float32 is 2^-149
+_LEAST_BOTH = 2.0**400
 _LOW = np.uint64(ROW - 1)
 _UP = np.uint64(32)
 
@@ -226,9 +229,14 @@ def _add_up(keys, weights, order, kept_keys, kept_weights):
             end += 1
         if end - i > 1:
             order[i:end].sort()  # back to the order of the edges
+        elif weights[order[i]] >= _LEAST_BOTH:  # alone, so that either direction will do
+            weights[order[i]] /= BOTH
         forward, backward = 0.0, 0.0
         for j in range(i, end):
-            if weights[order[j]] > 0:
+            if weights[order[j]] >= _LEAST_BOTH:
+                forward += weights[order[j]] / BOTH
+                backward -= weights[order[j]] / BOTH
+            elif weights[order[j]] > 0:
                 forward += weights[order[j]]
             else:
                 backward += weights[order[j]]

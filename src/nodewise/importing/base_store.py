@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from nodewise._util.atomic import AnyPath
 from nodewise._util.types import AnyArray, DoubleArray
 from nodewise.graph import Graph
+from nodewise.graph.edge_keys import BOTH
 from nodewise.importing import sorting
 from nodewise.importing.array_files import read_at
 from nodewise.importing.name_table import NAMES_AT_A_TIME
@@ -105,21 +106,21 @@ def mapped(path: Path) -> Any:
 class StoredRun:
     """The adjacency of a store as a run for :class:`nodewise.importing.sorting.Merge`: one key per entry.
 
-    Without weights, the merge drops the loops. With weights, every entry is there twice, once in each direction: a
-    store does not keep the direction of an edge, so what is added in either direction adds to its weight. A loop of
-    weight 1 is what nodes have that were given none, so it counts for nothing.
+    Without weights, the merge drops the loops. With weights, an entry counts in both directions: a store does not keep
+    that of an edge, so what is added in either direction adds to its weight. A loop of weight 1 is what nodes have
+    that were given none, so it counts for nothing.
     """
 
     def __init__(self, base: BaseStore) -> None:
-        self._base, self._times = base, 2 if base.weighted else 1
+        self._base = base
         self._indptr, self._indices, self._weights = (base.path / name for name in (INDPTR, INDICES, WEIGHTS))
 
     def __len__(self) -> int:
-        return self._times * self._base.entries
+        return self._base.entries
 
     def samples(self) -> AnyArray:
         """Every ``STRIDE``-th key, the first one included."""
-        places = np.arange(0, len(self), sorting.STRIDE) // self._times
+        places = np.arange(0, len(self), sorting.STRIDE)
         starts = self._base.parts(INDPTR)
         rows = sum((np.searchsorted(part, places, side="right") for part in starts), np.full(places.size, -1))
         whole = mapped(self._indices)
@@ -129,23 +130,20 @@ class StoredRun:
         return _keys(rows, columns)
 
     def read(self, first: int, keys: AnyArray, weights: DoubleArray | None) -> None:
-        """Fill ``keys``, and ``weights``, from place ``first`` on; places and sizes are multiples of entries."""
-        step = self._times * READ_ENTRIES
-        for at in range(0, keys.size, step):
-            part = slice(at, at + step)
-            begin = (first + at) // self._times
-            end = begin + keys[part].size // self._times
+        """Fill ``keys``, and ``weights``, from place ``first`` on."""
+        for at in range(0, keys.size, READ_ENTRIES):
+            part = slice(at, at + READ_ENTRIES)
+            begin, end = first + at, first + min(at + READ_ENTRIES, keys.size)
             indptr = mapped(self._indptr)
             row, last = int(np.searchsorted(indptr, begin, side="right")) - 1, int(np.searchsorted(indptr, end))
             counts = np.diff(np.clip(indptr[row : last + 1], begin, end))
             rows, columns = np.repeat(np.arange(row, last), counts), mapped(self._indices)[begin:end]
-            keys[part] = np.repeat(_keys(rows, columns), self._times)
+            keys[part] = _keys(rows, columns)
             if weights is not None:
-                forward, backward = weights[part].reshape(-1, 2).T
-                forward[:] = mapped(self._weights)[begin:end]
-                loops = rows == columns
-                backward[:] = np.where(loops, 0, -forward)
-                forward[loops & (forward == 1)] = 0
+                loops, stored = np.flatnonzero(rows == columns), mapped(self._weights)[begin:end]
+                weights[part] = stored
+                weights[part] *= BOTH
+                weights[part][loops] = np.where(stored[loops] == 1, 0, stored[loops])
 
 
 def _keys(rows: AnyArray, columns: AnyArray) -> AnyArray:
