@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nodewise.diffusion.params import DiffusionConfig
     from nodewise.explaining.explain import explain
     from nodewise.graph import Graph, synthetic
-    from nodewise.importing import import_graph, import_store
+    from nodewise.importing import append_store, import_graph, import_store
     from nodewise.learn.bound_classifier import BoundClassifier
     from nodewise.learn.nigcn import NIGCN
     from nodewise.learn.presets import find_preset, presets
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Graph": "nodewise.graph",
     "load": "nodewise.datasets",
+    "append_store": "nodewise.importing",
     "import_graph": "nodewise.importing",
     "import_store": "nodewise.importing",
     "open_store": "nodewise.store",
@@ -64,6 +65,7 @@ __all__ = [
     "NodewiseWarning",
     "StoreError",
     "__version__",
+    "append_store",
     "diffuse",
     "diffusion_lengths",
     "explain",

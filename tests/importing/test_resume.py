@@ -20,7 +20,7 @@ from nodewise._util.run_folder import RunFolder
 from nodewise.formats import csv as text
 from nodewise.importing import building, edge_stage, feature_stage, import_store, sorting
 from nodewise.importing import work_folder as work
-from nodewise.store import blocks, verify_store
+from nodewise.store import blocks, open_store, verify_store
 
 NODES, EDGES = 60, 500
 
@@ -287,3 +287,15 @@ def test_an_existing_store_is_replaced_only_when_asked():
     with pytest.raises(StoreError, match="not overwritten"):
         import_store("edges.csv", "notes", overwrite=True)
     assert Path("notes/text.txt").read_text() == "mine"
+
+
+def test_an_import_that_goes_on_after_sorting_does_not_take_ids_for_names(monkeypatch):
+    """Then the edges are not read again, and the few ids in the labels must not be all that was seen."""
+    write("edges.csv", "".join(f"{i},{i + 1}\n" for i in range(40)))
+    write("y.csv", "node,label\n3,a\n40,b\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(building, "merge_runs", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            import_store("edges.csv", "store", labels="y.csv")
+    import_store("edges.csv", "store", labels="y.csv", resume=True)
+    assert open_store("store").node_names is None

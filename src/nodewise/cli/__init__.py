@@ -11,6 +11,7 @@ import typer
 
 from nodewise._util.errors import NodewiseError
 from nodewise.cli import (
+    append,
     compare,
     datasets,
     describe,
@@ -50,6 +51,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {  # by name, each with a
     "report": (report.report, "cora-model cora -o report.html"),
     "serve": (serve.serve, "papers-model papers"),
     "import": (import_.import_, "--edges edges.csv --features x.csv --labels y.csv -o papers"),
+    "append": (append.append, "papers --edges new-edges.csv --features new-x.csv -o papers-2"),
     "info": (info.info, "papers"),
     "datasets": (datasets.datasets, "--json"),
     "verify": (verify.verify, "papers"),

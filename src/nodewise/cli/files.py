@@ -18,18 +18,17 @@ def _option(text: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, help=text, rich_help_panel="Files", **more)
 
 
-@dataclass(frozen=True)
-class FileOptions:
-    """What is read, and how; see :func:`nodewise.import_store`."""
+EDGES = (
+    "One row per edge, with an optional weight: CSV, TSV, an edge list, Parquet, npz, npy, mtx, GraphML or GEXF. A "
+    "query: 'sqlite:FILE?SELECT ...' or 'duckdb:FILE?SELECT ...'."
+)
 
-    edges: Annotated[
-        str | None,
-        _option(
-            "One row per edge, with an optional weight: CSV, TSV, an edge list, Parquet, npz, npy, mtx, GraphML or "
-            "GEXF. A query: 'sqlite:FILE?SELECT ...' or 'duckdb:FILE?SELECT ...'. A whole graph: a folder or zip of "
-            "OGB or GraphSAINT."
-        ),
-    ] = None
+
+@dataclass(frozen=True)
+class AddedFiles:
+    """What is read, and how; see :func:`nodewise.append_store`."""
+
+    edges: Annotated[str | None, _option(EDGES)] = None
     features: Annotated[
         str | None,
         _option("One row per node, or sparse: columns node, feature and value. The same kinds of files as for edges."),
@@ -37,20 +36,11 @@ class FileOptions:
     labels: Annotated[
         str | None, _option("Columns node and label; other nodes are unlabelled. May be the file of features.")
     ] = None
-    node_names: Annotated[str | None, _option("Names of the nodes, one per line, where rows of arrays have none.")] = (
-        None
-    )
-    ids: Annotated[str, _option("What ids are: integers (0 to n-1), names, or auto, which says what it chose.")] = (
-        "auto"
-    )
     label: Annotated[
         str | None,
         _option("Column of the labels, or a list, one per class. (default: label, y or class)", metavar="<column>"),
     ] = None
     multilabel: Annotated[bool, _option("Nodes have several labels, one row for each.", "--multilabel")] = False
-    text: Annotated[
-        str | None, _option("Column of the features that holds text: use its words.", metavar="<column>")
-    ] = None
     impute: Annotated[
         str | None,
         _option("Fill missing numbers in the features. (default: they are an error)", metavar="<mean|zero>"),
@@ -80,7 +70,7 @@ class FileOptions:
 
     @property
     def for_import(self) -> dict[str, Any]:
-        """The keywords of :func:`nodewise.import_store`."""
+        """The keywords of :func:`nodewise.import_store`, or :func:`nodewise.append_store`."""
         options = given(**vars(self))
         header_in, label = options.pop("header_in", None), options.pop("label", None)
         if header_in is not None:
@@ -99,6 +89,22 @@ class FileOptions:
                 continue
             words += [f"--{'' if value else 'no-'}{flag}"] if isinstance(value, bool) else [f"--{flag}", value]
         return words
+
+
+@dataclass(frozen=True)
+class FileOptions(AddedFiles):
+    """The same for files that are a graph of their own; see :func:`nodewise.import_store`."""
+
+    edges: Annotated[str | None, _option(f"{EDGES} A whole graph: a folder or zip of OGB or GraphSAINT.")] = None
+    text: Annotated[
+        str | None, _option("Column of the features that holds text: use its words.", metavar="<column>")
+    ] = None
+    ids: Annotated[str, _option("What ids are: integers (0 to n-1), names, or auto, which says what it chose.")] = (
+        "auto"
+    )
+    node_names: Annotated[str | None, _option("Names of the nodes, one per line, where rows of arrays have none.")] = (
+        None
+    )
 
 
 def source_or_files(source: str | None, files: FileOptions) -> tuple[str, str]:

@@ -47,12 +47,14 @@ class FeatureStream:
 
     ``parts(rows)`` starts from the beginning each time it is called and yields arrays ``(k, width)`` of finite numbers
     with ``k <= rows``, node 0 first; nodes after the last row get rows of zeros. ``dtype`` is the type to store them
-    in unless the user chooses another: float32 or float16.
+    in unless the user chooses another: float32 or float16. ``steps``, where the first rows are int8 codes: scale,
+    offset, least and greatest value of each column, for the rows behind them.
     """
 
     parts: Callable[[int], Iterator[AnyArray]]
     width: int
     dtype: str = "float32"
+    steps: AnyArray | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,13 +4,14 @@ An edge becomes two keys, one for each direction. Keys are dealt out by row rang
 buckets are independent, so all cores work on them. What comes out are pieces of distinct keys in order, which become
 rows at once where all edges are there, or lie in a file until they are merged with others.
 
-With weights, each key carries the weight of its edge, as a negative number where the edge ran the other way. Weights
+With weights, each key carries the weight of its edge, as a negative number where the edge ran the other way, and times
+``BOTH`` where a run has it once for both directions (an edge of a store, which does not keep its direction). Weights
 of equal keys are added in the order of the edges, so that both ends of an edge see the same two sums, bit for bit.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -24,6 +25,8 @@ KEYS_PER_BUCKET = 1 << 16  # half a megabyte: two cores sort theirs in cache
 PIECES_AT_A_TIME = 1 << 8  # written before their memory is given back
 MAX_BUCKETS = 1 << 12  # more write streams than this thrash the TLB
 ROW = 1 << 32  # the first key of row 1
+BOTH = 2.0**600  # times a weight for both directions: exact, and above all others, since the least float32 is 2^-149
+_LEAST_BOTH = 2.0**400
 _LOW = np.uint64(ROW - 1)
 _UP = np.uint64(32)
 
@@ -90,12 +93,16 @@ def sorted_edges(
     return Sorted(map_chunks(settle, range(buckets), threads), keys)
 
 
-def settled(first: int, last: int, keys: AnyArray, weights: DoubleArray | None) -> Piece:
-    """The piece from ``first`` to ``last`` from its keys in any order, in their place."""
+def settled(first: int, last: int, keys: AnyArray, weights: DoubleArray | None, in_runs: bool = False) -> Piece:
+    """The piece from ``first`` to ``last`` from its keys in any order, in their place.
+
+    ``in_runs``: they are a few runs in order, which a stable sort merges: 10 to 50 times as fast for one long run.
+    """
+    kind: Literal["stable", "quicksort"] = "stable" if in_runs else "quicksort"
     if weights is None:
-        keys.sort()
+        keys.sort(kind=kind)
         return Piece(first, last, keys[: _drop_repeats(keys)], None)
-    kept = _add_up(keys.copy(), weights.copy(), np.argsort(keys), keys, weights)
+    kept = _add_up(keys.copy(), weights.copy(), np.argsort(keys, kind=kind), keys, weights)
     return Piece(first, last, keys[:kept], weights[:kept])
 
 
@@ -201,14 +208,12 @@ def _deal_weighted(source, target, weight, first, last, shift, places, keys, wei
 
 @njit(cache=True, nogil=True)
 def _drop_repeats(keys):
-    """Drop repeats from sorted keys in place, return how many are left."""
-    if keys.size == 0:
-        return 0
-    kept, last = 1, keys[0]
-    for i in range(1, keys.size):
+    """Drop repeats, and loops if there are any, from sorted keys in place; return how many are left."""
+    kept, last = 0, np.uint64(0)  # the key of a loop
+    for i in range(keys.size):
         key = keys[i]
         keys[kept] = key
-        kept += key != last
+        kept += (key != last) & (key >> _UP != key & _LOW)
         last = key
     return kept
 
@@ -224,9 +229,14 @@ def _add_up(keys, weights, order, kept_keys, kept_weights):
             end += 1
         if end - i > 1:
             order[i:end].sort()  # back to the order of the edges
+        elif weights[order[i]] >= _LEAST_BOTH:  # alone, so that either direction will do
+            weights[order[i]] /= BOTH
         forward, backward = 0.0, 0.0
         for j in range(i, end):
-            if weights[order[j]] > 0:
+            if weights[order[j]] >= _LEAST_BOTH:
+                forward += weights[order[j]] / BOTH
+                backward -= weights[order[j]] / BOTH
+            elif weights[order[j]] > 0:
                 forward += weights[order[j]]
             else:
                 backward += weights[order[j]]

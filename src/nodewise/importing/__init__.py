@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from nodewise.importing.building import import_raw
-from nodewise.importing.importer import import_graph, import_store
+from nodewise.importing.importer import append_store, import_graph, import_store
 
-__all__ = ["import_graph", "import_raw", "import_store"]
+__all__ = ["append_store", "import_graph", "import_raw", "import_store"]

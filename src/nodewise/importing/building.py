@@ -18,6 +18,7 @@ from nodewise._util.progress import Progress, silent
 from nodewise.formats.raw_graph import FeatureStream, RawGraph
 from nodewise.graph.adjacency import MAX_NODES
 from nodewise.graph.checks import UNKNOWN, check_names, checked_nodes
+from nodewise.importing.base_store import BaseStore, StoredRun
 from nodewise.importing.edge_stage import merge_runs, sort_into_runs
 from nodewise.importing.feature_stage import check_dtype, dense_or_sparse, write_dense, write_sparse
 from nodewise.importing.name_table import NameTable
@@ -59,29 +60,35 @@ def build(
     progress: Progress,
     names: NameTable | None = None,
     check_gaps: Callable[[int], None] | None = None,
+    base: BaseStore | None = None,
 ) -> None:
     """Fill ``work.store`` from ``raw``; ``names`` is the table that numbers its ids, where they are names.
 
-    ``check_gaps`` gets the number of nodes, once it is known and before rows are written for them.
+    ``check_gaps`` gets the number of nodes, once it is known and before rows are written for them. The edges, names and
+    sparse features of ``base`` are added to those of ``raw``, which has all else of it.
     """
     if not work.resumed:
-        work.check_disk(_known_bytes(raw, feature_dtype))
+        work.check_disk(_known_bytes(raw, feature_dtype, base))
     dense, sparse = dense_or_sparse(raw.features, feature_dtype)
-    rows = 0 if sparse is None else sparse.shape[0]
+    old = 0 if base is None else base.num_nodes
+    rows = old if sparse is None else old + sparse.shape[0]
     if dense is not None:
         rows = write_dense(dense, feature_dtype, raw.num_nodes, work, memory, progress)
-    largest = sort_into_runs(raw.edges, work, memory, names, progress)
+
+    def check(largest: int) -> None:
+        if check_gaps is not None:
+            check_gaps(_num_nodes(raw, names, rows, largest))
+
+    largest = sort_into_runs(raw.edges, work, memory, names, progress, check)
     num_nodes = _num_nodes(raw, names, rows, largest)
     if names is not None:
         names.release()
-    if check_gaps is not None and "merged" not in work.done:
-        check_gaps(num_nodes)
-    _check_room_for_rows(raw, work, num_nodes)
+    _check_room_for_rows(raw, work, num_nodes, base)
     if dense is not None:
         write_dense(dense, feature_dtype, num_nodes, work, memory, progress)
     if sparse is not None:
-        write_sparse(sparse, num_nodes, work)
-    merge_runs(work, num_nodes, raw.edges.weighted, memory, progress)
+        write_sparse(sparse, num_nodes, work, base)
+    merge_runs(work, num_nodes, raw.edges.weighted, memory, progress, () if base is None else (StoredRun(base),))
     _write_rest(raw, num_nodes, names, work)
     width = 0
     if raw.features is not None:
@@ -116,29 +123,31 @@ def _write_rest(raw: RawGraph, num_nodes: int, names: NameTable | None, work: Wo
         missing = num_nodes - raw.labels.shape[0]
         value = UNKNOWN if raw.labels.ndim == 1 else 0
         rest = np.full((missing, *raw.labels.shape[1:]), value, raw.labels.dtype)
-        work.write_array(LABELS, np.concatenate((raw.labels, rest)) if missing else raw.labels)
+        work.write_array(LABELS, rest, before=[raw.labels])
     for split, nodes in raw.splits.items():
         work.write_array(f"splits/{split}.npy", checked_nodes(nodes, num_nodes, f"splits[{split!r}]"))
     if names is not None and NAMES not in work.files:
         work.add_files({NAMES: write_names(work.store / NAMES, cast(Sequence[str], names.file))})
 
 
-def _known_bytes(raw: RawGraph, feature_dtype: str | None) -> int:
+def _known_bytes(raw: RawGraph, feature_dtype: str | None, base: BaseStore | None) -> int:
     """The peak use of disk, as far as it can be known before the import starts."""
     entry = 16 if raw.edges.weighted else 8  # a key in a run, and its weight
     edges = raw.edges.count or 0
     nodes = raw.num_nodes or 0
     stream = raw.features if isinstance(raw.features, FeatureStream) else None
     row = 0 if stream is None else stream.width * np.dtype(feature_dtype or stream.dtype).itemsize
-    return 2 * edges * entry + _row_bytes(2 * edges, nodes, raw.edges.weighted) + nodes * row
+    entries = 2 * edges + (0 if base is None else base.entries)
+    return 2 * edges * entry + _row_bytes(entries, nodes, raw.edges.weighted) + nodes * row
 
 
 def _row_bytes(entries: int, nodes: int, weighted: bool) -> int:
     return (entries + nodes) * (8 if weighted else 4) + 8 * (nodes + 1)
 
 
-def _check_room_for_rows(raw: RawGraph, work: Work, num_nodes: int) -> None:
+def _check_room_for_rows(raw: RawGraph, work: Work, num_nodes: int, base: BaseStore | None) -> None:
     """Check the disk again, now that the number of nodes and of distinct edges per run is known."""
     if "merged" not in work.done:
         keys = sum(path.stat().st_size // 8 for path in work.runs.glob("*.keys"))
-        work.check_disk(_row_bytes(keys, num_nodes, raw.edges.weighted))
+        entries = keys + (0 if base is None else base.entries)
+        work.check_disk(_row_bytes(entries, num_nodes, raw.edges.weighted))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from nodewise.formats.raw_graph import EdgeStream
 from nodewise.graph.adjacency import MAX_NODES
 from nodewise.graph.edge_keys import ROW, CsrRows, degree_sums, rows_of, sorted_edges
 from nodewise.importing.name_table import NameTable
-from nodewise.importing.sorting import RUN_BYTES, Merge, RunFile, least_room, write_run
+from nodewise.importing.sorting import RUN_BYTES, Merge, Run, RunFile, least_room, write_run
 from nodewise.importing.work_folder import Work
 from nodewise.store.manifest import INDICES, INDPTR, WEIGHTS
 from nodewise.store.streaming import WRITER_BYTES, ArrayWriter
@@ -33,8 +33,18 @@ LEAST_RUN = 1 << 18  # edges; shorter runs would be too many
 # ---------------------------------------------------------------------- edges to runs
 
 
-def sort_into_runs(edges: EdgeStream, work: Work, memory: int, names: NameTable | None, progress: Progress) -> int:
-    """Write all edges as sorted runs. Returns the largest id, -1 where there are no edges."""
+def sort_into_runs(
+    edges: EdgeStream,
+    work: Work,
+    memory: int,
+    names: NameTable | None,
+    progress: Progress,
+    check: Callable[[int], None],
+) -> int:
+    """Write all edges as sorted runs. Returns the largest id, -1 where there are no edges.
+
+    ``check`` gets the largest id once all edges have been read, and so never in an import that continues after that.
+    """
     runs: list[int] = work.done.get("runs", [])  # the edges in each
     largest = int(work.done.get("largest", -1))
     if work.done.get("sorted"):
@@ -55,6 +65,7 @@ def sort_into_runs(edges: EdgeStream, work: Work, memory: int, names: NameTable 
         largest = max(largest, int(ends.max(initial=0)))
         runs = [*runs, ends.shape[1]]
         note(*run.paths)
+    check(largest)
     note(sorted=True)
     return largest
 
@@ -152,11 +163,13 @@ class Merged:
         return ends
 
 
-def merge_runs(work: Work, num_nodes: int, weighted: bool, memory: int, progress: Progress) -> None:
-    """Write the adjacency. The sum and minimum of its degrees go to the journal."""
+def merge_runs(
+    work: Work, num_nodes: int, weighted: bool, memory: int, progress: Progress, more: Sequence[Run] = ()
+) -> None:
+    """Write the adjacency of all runs, ``more`` first. The sum and minimum of its degrees go to the journal."""
     if INDPTR in work.files:
         return
-    runs = [RunFile(work.runs, number, weighted) for number in range(len(work.done["runs"]))]
+    runs = [*more, *(RunFile(work.runs, number, weighted) for number in range(len(work.done["runs"])))]
     merge = Merge(runs, num_nodes, weighted, thread_count(None))
     at = Merged(**work.done.get("merged", {}))
     files = {INDPTR: np.int64, INDICES: np.uint32} | ({WEIGHTS: np.float32} if weighted else {})

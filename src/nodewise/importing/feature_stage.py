@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,6 +15,7 @@ from nodewise._util.progress import Progress
 from nodewise._util.types import AnyArray
 from nodewise.formats.raw_graph import FeatureStream
 from nodewise.graph.features import column_steps, encode
+from nodewise.importing.base_store import BaseStore
 from nodewise.importing.work_folder import Work
 from nodewise.store.manifest import DENSE, SPARSE, STEPS
 from nodewise.store.streaming import WRITER_BYTES, ArrayWriter
@@ -36,12 +39,17 @@ def dense_or_sparse(
         return features, None
     if feature_dtype in (None, "float32"):
         return None, features
+    return dense_stream(features), None
+
+
+def dense_stream(matrix: sp.csr_matrix) -> FeatureStream:
+    """The rows of a sparse matrix, made dense a part at a time."""
 
     def parts(rows: int) -> Iterator[AnyArray]:
-        for first in range(0, features.shape[0], rows):
-            yield features[first : first + rows].toarray()
+        for first in range(0, matrix.shape[0], rows):
+            yield matrix[first : first + rows].toarray()
 
-    return FeatureStream(parts, int(features.shape[1])), None
+    return FeatureStream(parts, int(matrix.shape[1]))
 
 
 def write_dense(
@@ -95,6 +103,8 @@ def _conversion(stream: FeatureStream, kind: str, num_nodes: int | None, work: W
     """The function that converts rows, from node ``first`` on, to ``kind``."""
     if kind == "int8":
         scale, offset = _steps(stream, num_nodes, work, progress)
+        if stream.steps is not None:
+            return functools.partial(_encoded_alike, stream.steps)
         return lambda rows, _: encode(rows, scale, offset)
     if kind == "float16":
         return _halved
@@ -109,13 +119,32 @@ def _halved(rows: AnyArray, first: int) -> AnyArray:
         row, column = (int(i) for i in wrong[0])
         raise InputError(
             f"features: node {first + row:,} has {rows[row, column]} in column {column:,}, and float16 goes up to "
-            f"65504; pass --feature-dtype float32 or int8 (Python: feature_dtype)"
+            f"65504; import all files with --feature-dtype float32 or int8 (Python: feature_dtype)"
         )
     return halves
 
 
+def _encoded_alike(steps: AnyArray, rows: AnyArray, first: int) -> AnyArray:
+    """Codes with the steps of rows that are there already; those rows themselves, which are codes, as they are."""
+    if rows.dtype == np.int8:
+        return rows
+    scale, offset, low, high = steps
+    slack = np.where(low == high, 0, scale / 2)
+    wrong = np.argwhere((rows < low - slack) | (rows > high + slack))
+    if wrong.size:
+        row, column = (int(i) for i in wrong[0])
+        raise InputError(
+            f"features: node {first + row:,} has {rows[row, column]:g} in column {column:,}, and the int8 features of "
+            f"the store go from {low[column]:g} to {high[column]:g} there; import all files again, so that they are "
+            f"measured together"
+        )
+    return encode(rows, scale, offset)
+
+
 def _steps(stream: FeatureStream, num_nodes: int | None, work: Work, progress: Progress) -> AnyArray:
     """Scale and offset of each column for int8, from one pass over the rows."""
+    if stream.steps is not None:
+        work.write_array(STEPS, stream.steps[:2])
     if STEPS not in work.files:
         low, high = np.full(stream.width, np.inf), np.full(stream.width, -np.inf)
         read = 0
@@ -130,9 +159,16 @@ def _steps(stream: FeatureStream, num_nodes: int | None, work: Work, progress: P
     return steps
 
 
-def write_sparse(matrix: sp.csr_matrix, num_nodes: int, work: Work) -> None:
-    """Write the parts of a sparse matrix; nodes without a row get an empty one."""
-    missing = num_nodes + 1 - matrix.indptr.size
-    indptr = np.concatenate((matrix.indptr, np.full(missing, matrix.indptr[-1], matrix.indptr.dtype)))
-    for name, array in zip(SPARSE, (matrix.data, matrix.indices, indptr), strict=True):
-        work.write_array(name, array)
+def write_sparse(matrix: sp.csr_matrix, num_nodes: int, work: Work, base: BaseStore | None = None) -> None:
+    """Write the parts of a sparse matrix, behind the rows of ``base``; nodes without a row get an empty one."""
+    before, rows = 0, 0
+    stored: Any = matrix
+    if base is not None:
+        stored = base.graph.features
+        before, rows = int(stored.indptr[-1]), base.num_nodes
+    kind = np.int64 if before + matrix.nnz > np.iinfo(np.int32).max else stored.indptr.dtype
+    missing = num_nodes - rows + 1 - matrix.indptr.size
+    indptr = np.pad(matrix.indptr.astype(kind) + before, (0, missing), "edge")
+    parts = (matrix.data, matrix.indices.astype(kind), indptr if base is None else indptr[1:])
+    for name, array in zip(SPARSE, parts, strict=True):
+        work.write_array(name, array, () if base is None else base.parts(name))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -28,10 +29,13 @@ from nodewise.formats.node_files import read_node_names
 from nodewise.formats.raw_graph import EdgeStream, FeatureStream, RawGraph
 from nodewise.formats.sql import Query
 from nodewise.formats.tables import ReadOptions, Source, is_array_file
+from nodewise.importing.additions import with_columns_of, with_labels_of, with_rows_of
 from nodewise.importing.array_files import read_rows, write_rows
+from nodewise.importing.base_store import BaseStore
 from nodewise.importing.building import build
 from nodewise.importing.edge_stage import names_room
 from nodewise.importing.ids import (
+    FIX,
     NodeRange,
     Numbering,
     SeenNodes,
@@ -59,14 +63,18 @@ class FileImport:
     work: Work
     stack: ExitStack
     progress: Progress
+    base: BaseStore | None = None  # to which the files are added
 
     def run(self, ids: str) -> None:
+        if self.base is not None and not self.work.done.get("checked"):
+            self.base.check()
+            self.work.note(checked=True)
         self._ask()
         if ids == "names":
             self._by_name()
             return
         try:
-            self._build(Numbering(None, doubtful=ids == "auto"))
+            self._build(Numbering(None, doubtful=ids == "auto", base=self.base))
         except TakenAsNamesError as reason:
             log.info("%s", reason)
         except InputError as error:
@@ -98,6 +106,8 @@ class FileImport:
     def _edges(self) -> EdgeFile:
         source = self.paths["edges"]
         file = open_edges(source, self.options.for_file("edges"), self.memory, self.stack)
+        if self.base is not None:
+            _check_weights(file, self.base)
         if self._row_names is None or not is_array_file(source):
             return file
         return replace(file, parts=functools.partial(_named_parts, file, self._row_names))
@@ -109,6 +119,8 @@ class FileImport:
             return None
         both = source == self.paths.get("labels")
         file = open_features(source, self.options.for_file("features"), self.memory, self.stack, with_labels=both)
+        if self.base is not None:
+            return with_columns_of(self.base, file)
         if names is None or file.nodes is not None:
             return file
         _check_as_many(source, file.num_rows(), names)
@@ -147,23 +159,38 @@ class FileImport:
     def _by_name(self) -> None:
         edges = self._edges()
         room = names_room(edges.weighted, edges.count, self.memory)
-        names = NameTable(self.work.folder, room, keep=self.work.done.get("names", 0))
+        names, base = NameTable(self.work.folder, room, keep=self.work.done.get("names", 0)), self.base
         try:
-            self._build(Numbering(names))
+            if base is not None and not len(names):
+                self._number_old(names, base, room)
+            self._build(Numbering(names, base=base))
         except TooManyNamesError as error:
             names.release()
-            count = estimate_names(columns.as_text(column) for column in self._ids(as_text=True))
+            given = (columns.as_text(column) for column in self._ids(as_text=True))
+            count = estimate_names(itertools.chain(() if base is None else base.names(), given))
             enough = self.memory - 2 * room + 2 * table_bytes(1.03 * count)
             raise too_small(f"numbering about {count:,.0f} names of nodes", self.memory, enough) from error
         finally:
             names.file.close()
 
+    def _number_old(self, names: NameTable, base: BaseStore, room: int) -> None:
+        """Give the names of the store their numbers, before there are others."""
+        if table_bytes(base.num_nodes) > room:
+            raise TooManyNamesError(base.num_nodes)
+        for part in base.names():
+            names.number(part)
+            self.progress("reading names", len(names), base.num_nodes)
+        if len(names) != base.num_nodes:
+            raise InputError(
+                f"{base.path}: two nodes have the same name, so new edges could not tell them apart; rename one of them"
+            )
+
     def _build(self, numbering: Numbering) -> None:
         """Number nodes in the order of features, labels and edges, and write the store."""
-        names = numbering.names
+        names, base, first = numbering.names, numbering.base, numbering.first
         edges, features, labels = self._edges(), self._features, self._labels(names is not None)
         if (features and features.nodes is None) or (labels and labels.nodes is None):
-            numbering = Numbering(names)  # rows are in the order of ids, so ids are numbers
+            numbering = Numbering(names, base=base)  # rows are in the order of ids, so ids are numbers
         known = None
         if self._row_names is not None:
             path, column = self.paths["node_names"], self._row_names
@@ -172,63 +199,97 @@ class FileImport:
         if features is not None:
             stream, described = self._feature_stream(features, edges, numbering)
             known = known or described
+        elif base is not None and base.graph.features is not None:
+            known = NodeRange(first, base.path, f"give new nodes features with --features, {FIX}")
         if known is None and labels is not None and labels.array is not None and labels.nodes is None:
-            _check_rows_have_names(labels.path, edges, names)
-            known = NodeRange(labels.array.shape[0], labels.path)
+            _check_rows_have_names(labels.path, edges, numbering)
+            known = NodeRange(first + labels.array.shape[0], labels.path)
         if known is None and edges.num_nodes is not None and names is None:
-            known = NodeRange(edges.num_nodes, edges.path)
+            known = NodeRange(max(first, edges.num_nodes), edges.path)
         strict = None if self.add_missing else known
         seen = SeenNodes() if known is None and names is None else None
-        values = label_names = None
+        if base is not None and strict is None and names is None:
+            seen = SeenNodes(first if known is None else known.count)
+        values: AnyArray | None = None
+        label_names: Sequence[str] | None = None
         if labels is not None:
             values, label_names = _labels_of_nodes(labels, numbering, strict, seen)
         if strict is not None:
-            _check_counts(strict, labels, edges, names)
+            _check_counts(strict, labels, edges, numbering)
+        if base is not None:
+            stream = with_rows_of(base, stream, self.memory)
+            values, label_names = with_labels_of(base, labels, values, label_names, self.memory)
         raw = RawGraph(
             None if strict is None else strict.count,
             _edge_stream(edges, numbering, strict, seen),
             stream,
             values,
             label_names,
-            name=self.name,
-            feature_names=None if features is None else features.names,
+            {} if base is None else base.graph.splits,
+            self.name,
+            base.graph.feature_names if base is not None else None if features is None else features.names,
         )
         provenance = {key: s.name if isinstance(s, Path) else str(s) for key, s in self.paths.items()}
+        provenance |= {} if base is None else {"store": base.path.name}
         check_gaps = None if seen is None else functools.partial(_check_gaps, edges.path, seen, numbering)
-        build(raw, self.work, self.memory, self.feature_dtype, provenance, self.progress, names, check_gaps)
+        build(raw, self.work, self.memory, self.feature_dtype, provenance, self.progress, names, check_gaps, base)
 
     def _feature_stream(
         self, file: FeatureFile, edges: EdgeFile, numbering: Numbering
     ) -> tuple[FeatureStream | sp.csr_matrix, NodeRange]:
         """The features in node order, and the nodes that have them."""
         if file.nodes is None:
-            _check_rows_have_names(file.path, edges, numbering.names)
+            _check_rows_have_names(file.path, edges, numbering)
             stream = FeatureStream(file.rows, file.width, file.dtype) if file.matrix is None else file.matrix
-            return stream, NodeRange(file.num_rows(), file.path)
+            return stream, self._described(file, file.num_rows())
         read = functools.partial(file.nodes, numbering.names is not None)
         if file.matrix is not None:
             if not file.triples:
                 number_rows(file.path, read, numbering, self.add_missing)
-            placed = np.concatenate([np.zeros(0, np.int64), *(numbering.nodes(column)[0] for column in read())])
+            placed = np.concatenate([np.zeros(0, np.int64), *(numbering.rows(column) for column in read())])
             count = int(placed.max(initial=-1)) + 1
             if not self.add_missing:
-                check_all_present(file.path, placed, count)
-            return matrix_of_nodes(file, placed, count), NodeRange(count, file.path)
+                check_all_present(file.path, placed, count, numbering)
+            return matrix_of_nodes(file, placed, count), self._described(file, count)
         count, in_order = number_rows(file.path, read, numbering, self.add_missing)
         rows = file.rows
         if not in_order:  # put them in order through a file of our own
             ordered = self.work.folder / "rows"
             if not self.work.done.get("ordered"):
-                nodes = (numbering.nodes(column)[0] for column in read())
+                nodes = (numbering.rows(column) for column in read())
                 write_rows(ordered, count, file.width, nodes, file.rows(ROWS_AT_A_TIME))
                 self.work.note(ordered, ordered=True)
             rows = functools.partial(read_rows, ordered, file.width)
-        return FeatureStream(rows, file.width, file.dtype), NodeRange(count, file.path)
+        return FeatureStream(rows, file.width, file.dtype), self._described(file, count)
+
+    def _described(self, file: FeatureFile, count: int) -> NodeRange:
+        """The nodes that have features: ``count`` in the file, and those of the store."""
+        if self.base is None:
+            return NodeRange(count, file.path)
+        return NodeRange(self.base.num_nodes + count, f"{self.base.path} or {file.path}")
 
 
-def _check_rows_have_names(path: Source, edges: EdgeFile, names: NameTable | None) -> None:
+def _check_weights(file: EdgeFile, base: BaseStore) -> None:
+    """Weights of some edges only would have no meaning."""
+    if file.weighted and not base.weighted:
+        raise InputError(
+            f"{file.path}: edges have weights, and those of {base.path} have none; leave the weights out, or import "
+            f"all files again with weights"
+        )
+    if base.weighted and not file.weighted:
+        raise InputError(
+            f"{file.path}: edges have no weights, and those of {base.path} have; give a table with a column 'weight'"
+        )
+
+
+def _check_rows_have_names(path: Source, edges: EdgeFile, numbering: Numbering) -> None:
     """Rows without names cannot be matched to nodes that have them."""
-    if names is not None:
+    if numbering.names is not None and numbering.base is not None:
+        raise InputError(
+            f"{path}: rows have no node names, and the nodes of {numbering.base.path} have; use a table with a column "
+            f"'node'"
+        )
+    if numbering.names is not None:
         raise InputError(
             f"{path}: rows have no node names, and the ids in {edges.path} are names; use a table with a column "
             f"'node', pass the names in the order of the rows with --node-names, or number the nodes from 0 on"
@@ -291,26 +352,32 @@ def _edge_stream(file: EdgeFile, numbering: Numbering, known: NodeRange | None, 
     return EdgeStream(parts, file.count, file.weighted, file.share, str(file.path))
 
 
-def _check_counts(known: NodeRange, labels: LabelFile | None, edges: EdgeFile, names: NameTable | None) -> None:
+def _check_counts(known: NodeRange, labels: LabelFile | None, edges: EdgeFile, numbering: Numbering) -> None:
     """Arrays in node order, and a matrix of edges, must be about the same number of nodes."""
     counts: list[tuple[Source, int, str]] = []
     if labels is not None and labels.array is not None and labels.nodes is None:
         counts.append((labels.path, labels.array.shape[0], "labels"))
-    if edges.num_nodes is not None and names is None:
+    if edges.num_nodes is not None and numbering.names is None and numbering.base is None:
         counts.append((edges.path, edges.num_nodes, "rows of the matrix"))
+    expected, new = known.count - numbering.first, "new " if numbering.base else ""
     for path, count, what in counts:
-        if count != known.count:
+        if count != expected:
             raise InputError(
-                f"{path}: {count:,} {what} for {known.count:,} nodes; expected one per node. Check that the files are "
-                f"of the same graph"
+                f"{path}: {count:,} {what} for {expected:,} {new}nodes; expected one per {new}node. Check that the "
+                f"files are of the same graph"
             )
 
 
 def _check_gaps(path: Source, seen: SeenNodes, numbering: Numbering, num_nodes: int) -> None:
     """Say how many of the nodes that the largest id implies are not mentioned, before rows are written for them."""
-    missing = num_nodes - seen.count
-    if not seen.count or not missing:
-        return  # none: the edges were read before the import was interrupted
+    missing = num_nodes - seen.first - seen.count
+    if not missing:
+        return
+    if numbering.base is not None:
+        raise InputError(
+            f"{path}: ids go up to {num_nodes - 1:,}, and node {seen.first_missing():,} is in none of the files; "
+            f"expected new nodes to be numbered from {numbering.first:,} on without gaps. Renumber them"
+        )
     numbering.check_gaps(path, seen.count, num_nodes)
     message = (
         f"{path}: ids are taken as numbers from 0 to {num_nodes - 1:,}, so {missing:,} of {num_nodes:,} nodes have no "

@@ -17,11 +17,13 @@ from nodewise.formats import columns
 from nodewise.formats.columns import Column
 from nodewise.formats.tables import Source
 from nodewise.graph.adjacency import MAX_NODES
+from nodewise.importing.base_store import BaseStore
 from nodewise.importing.hashing import mark
 from nodewise.importing.name_table import NameTable
 
 SPARSE = 10  # ids from 0 on of which fewer than one in so many occurs are taken as names
 WHOLE_IDS = f"node ids are whole numbers from 0 to at most {MAX_NODES - 1:,}. If these are names, pass --ids names"
+FIX = "pass --add-missing-nodes or fix the file"  # a node that no file describes
 Read = Callable[[], Iterator[Column]]  # a column of ids, part by part, from the beginning
 
 
@@ -33,11 +35,18 @@ class TakenAsNamesError(InputError):
 class Numbering:
     """How ids become nodes: ids are nodes themselves or, with ``names``, names that are numbered there.
 
-    ``doubtful``: the user did not say that ids are numbers, so that numbers may be found to be names.
+    ``doubtful``: the user did not say that ids are numbers, so that numbers may be found to be names. ``base``: the
+    store whose nodes are there already.
     """
 
     names: NameTable | None
     doubtful: bool = False
+    base: BaseStore | None = None
+
+    @property
+    def first(self) -> int:
+        """The first new node."""
+        return 0 if self.base is None else self.base.num_nodes
 
     def nodes(self, *ids: Column) -> IntArray:
         """The nodes of columns of ids, ``(columns, rows)``; new names are numbered row by row.
@@ -55,7 +64,20 @@ class Numbering:
                 raise TakenAsNamesError(
                     f"{column.path}: ids go beyond {MAX_NODES - 1:,}, the last number of a node, and are taken as names"
                 )
-        return np.stack([columns.as_whole(column, 0, WHOLE_IDS, high=MAX_NODES - 1) for column in ids])
+        expected = WHOLE_IDS if self.base is None else f"the nodes of {self.base.path} have no names, only numbers"
+        return np.stack([columns.as_whole(column, 0, expected, high=MAX_NODES - 1) for column in ids])
+
+    def rows(self, ids: Column) -> IntArray:
+        """The nodes of rows of features, counted from the first new one; an error for the first that is not new."""
+        nodes: IntArray = self.nodes(ids)[0] - self.first
+        old = np.flatnonzero(nodes < 0)
+        if self.base is not None and old.size:
+            row = int(old[0])
+            raise InputError(
+                f"{ids.path}: {ids.place(row)} is about node {ids.values[row].as_py()!r}, which {self.base.path} has "
+                f"already; features are for new nodes only. Remove the row, or import all files again"
+            )
+        return nodes
 
     def check_gaps(self, path: Source, in_use: int, count: int) -> None:
         """Raise if ids are better taken as names: those ``in_use`` are few of the ``count`` from 0 on."""
@@ -67,14 +89,16 @@ class Numbering:
 
 
 class SeenNodes:
-    """A set of nodes, one bit for each."""
+    """A set of nodes from ``first`` on, one bit for each; others are left out."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: int = 0) -> None:
         self.bits = np.zeros(1 << 13, np.uint8)
-        self.count = 0
+        self.first, self.count = first, 0
 
     def add(self, nodes: IntArray) -> None:
         """Add nodes, some of which may be in the set."""
+        if self.first:
+            nodes = nodes[nodes >= self.first] - self.first
         needed = int(nodes.max(initial=0) >> 3) + 1
         if needed > self.bits.size:
             grown = np.zeros(max(2 * self.bits.size, needed), np.uint8)  # pages that are not written take no memory
@@ -91,7 +115,7 @@ class SeenNodes:
     def first_missing(self) -> int:
         """The first node that is not in the set; there must be one below the largest."""
         byte = int(np.flatnonzero(self.bits != 0xFF)[0])
-        return 8 * byte + int(np.argmin(np.unpackbits(self.bits[byte : byte + 1], bitorder="little")))
+        return self.first + 8 * byte + int(np.argmin(np.unpackbits(self.bits[byte : byte + 1], bitorder="little")))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,7 +123,8 @@ class NodeRange:
     """The number of nodes, and the file that defines it."""
 
     count: int
-    path: Source
+    path: Source | str
+    advice: str = FIX
 
     def check(self, nodes: IntArray, *ids: Column) -> None:
         """Raise an error that names the first row with a node outside the range."""
@@ -109,19 +134,19 @@ class NodeRange:
             column = ids[int(np.argmax(nodes[:, row] >= self.count))]
             raise InputError(
                 f"{column.path}: {column.place(row)} names node {column.values[row].as_py()!r}, which is not in "
-                f"{self.path}; pass --add-missing-nodes or fix the file"
+                f"{self.path}; {self.advice}"
             )
 
 
 def number_rows(path: Source, read: Read, numbering: Numbering, add_missing: bool) -> tuple[int, bool]:
-    """The number of nodes in the node column of features, and whether row i is about node i for all rows.
+    """The number of new nodes in the node column of features, and whether row i is about the i-th for all rows.
 
     Each node must occur once; none may be missing, unless ``add_missing``.
     """
     seen = SeenNodes()
     rows, largest, in_order = 0, -1, True
     for column in read():
-        nodes = numbering.nodes(column)[0]
+        nodes = numbering.rows(column)
         largest = max(largest, int(nodes.max(initial=-1)))
         again = _first_repeat(nodes, seen)
         if again is not None:
@@ -131,21 +156,23 @@ def number_rows(path: Source, read: Read, numbering: Numbering, add_missing: boo
         rows += nodes.size
     numbering.check_gaps(path, rows, largest + 1)
     if rows <= largest and not add_missing:
-        raise _missing(path, seen.first_missing(), largest)
+        raise _missing(path, seen.first_missing(), largest, numbering)
     return largest + 1, in_order
 
 
-def check_all_present(path: Source, nodes: IntArray, count: int) -> None:
-    """Raise an error that names the first of the nodes 0 to ``count - 1`` that is not among ``nodes``."""
+def check_all_present(path: Source, nodes: IntArray, count: int, numbering: Numbering) -> None:
+    """Raise an error that names the first of ``count`` new nodes that is not among ``nodes``."""
     absent = np.flatnonzero(np.bincount(nodes, minlength=count) == 0)
     if absent.size:
-        raise _missing(path, int(absent[0]), count - 1)
+        raise _missing(path, int(absent[0]), count - 1, numbering)
 
 
-def _missing(path: Source, node: int, largest: int) -> InputError:
+def _missing(path: Source, node: int, largest: int, numbering: Numbering) -> InputError:
+    first, new = numbering.first, " new" if numbering.base else ""
+    other = f"number new nodes from {first:,} on" if new else "--ids names if the ids have gaps"
     return InputError(
-        f"{path}: node {node} has no row, and ids go up to {largest}; expected one row per node. Pass "
-        f"--add-missing-nodes for rows of zeros, or --ids names if the ids have gaps"
+        f"{path}: node {first + node} has no row, and ids go up to {first + largest}; expected one row per{new} node. "
+        f"Pass --add-missing-nodes for rows of zeros, or {other}"
     )
 
 
@@ -159,7 +186,7 @@ def _first_repeat(nodes: IntArray, seen: SeenNodes) -> int | None:
 
 def _repeated(column: Column, row: int, node: int, read: Read, numbering: Numbering) -> InputError:
     """The error for a second row about one node; the first is searched from the beginning of the file."""
-    matches = ((part.first, np.flatnonzero(numbering.nodes(part)[0] == node)) for part in read())
+    matches = ((part.first, np.flatnonzero(numbering.rows(part) == node)) for part in read())
     first = next(begin + int(found[0]) for begin, found in matches if found.size)
     return InputError(
         f"{column.path}: rows {first + 1:,} and {column.first + row + 1:,} are both about node "

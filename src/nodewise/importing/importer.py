@@ -1,4 +1,4 @@
-"""import_store and import_graph: from edges, features and labels in files to a store, or to a Graph."""
+"""import_store, append_store and import_graph: from edges, features and labels in files to a store, or to a Graph."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from nodewise.formats.layouts import open_layout
 from nodewise.formats.sql import Query
 from nodewise.formats.tables import Frame, ReadOptions, Source, as_source
 from nodewise.graph import Graph
+from nodewise.importing.base_store import BaseStore
 from nodewise.importing.building import import_raw
 from nodewise.importing.feature_stage import check_dtype
 from nodewise.importing.from_files import FileImport
@@ -156,15 +157,9 @@ def import_store(
     """
     if ids not in ("auto", "integers", "names"):
         raise InputError(f"ids={ids!r}: expected 'auto', 'integers' or 'names'")
-    if impute not in (None, *IMPUTE):
-        raise InputError(f"impute={impute!r}: expected {' or '.join(map(repr, IMPUTE))}")
     check_dtype(feature_dtype)
-    for option, value, needs in (("text", text, features), ("impute", impute, features), ("label", label, labels)):
-        if value is not None and needs is None:
-            of = "labels" if option == "label" else "features"
-            raise InputError(f"--{option} is about a table of {of}; pass --{of}, too")
-    asked = {"edges": edges, "features": features, "labels": labels, "node_names": node_names}
-    given = {key: as_source(source, key) for key, source in asked.items() if source is not None}
+    _check_options(features, labels, impute=impute, text=text, label=label)
+    given = _sources(edges=edges, features=features, labels=labels, node_names=node_names)
     with open_layout(given["edges"]) as read:
         if read is not None:
             if len(given) > 1:
@@ -183,25 +178,121 @@ def import_store(
                 files=(Path(edges),),
             )
             return
-    read_options = ReadOptions(
-        _checked_header(header),
-        checked_delimiter(delimiter),
-        text,
-        impute,
-        () if label is None else (label,) if isinstance(label, str) else tuple(label),
-        multilabel,
-    )
+    read_options = _read_options(header, delimiter, text, impute, label, multilabel)
     ids = "names" if node_names is not None else ids
-    options = {"ids": ids, "add_missing_nodes": add_missing_nodes, "feature_dtype": feature_dtype}
+    budget, name = memory_budget(memory), name or Path(output).name
+    how = (read_options, add_missing_nodes, budget, feature_dtype, name)
+    _import_files(given, how, output, ids, overwrite, resume, progress)
+
+
+def append_store(
+    store: AnyPath,
+    output: AnyPath,
+    edges: Any,
+    features: Any | None = None,
+    labels: Any | None = None,
+    *,
+    header: bool | Sequence[str] | None = None,
+    delimiter: str | None = None,
+    impute: Impute | None = None,
+    label: str | Sequence[str] | None = None,
+    multilabel: bool = False,
+    add_missing_nodes: bool = False,
+    name: str | None = None,
+    memory: str | int | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> None:
+    """Write a new store with the nodes and edges of ``store`` and those of files, queries or frames.
+
+    Faster than to import everything again, since the old edges are not sorted again. Files and options are those of
+    :func:`import_store`. Nodes of the store keep their ids, new ones follow in the order of features, labels and edges.
+    If the store has names, ids are names; if not, they are whole numbers, and new nodes are numbered on without gaps.
+
+    Edges may join old and new nodes. Weights of an edge that is listed again are added to the old one, in whichever
+    direction it is listed; a weight for a loop replaces a loop of weight 1, which is what nodes have without one.
+
+    ``features`` have the columns of the store, in any order if both have names, and rows for new nodes only; rows that
+    do not say which are the new nodes in order. If the store has features, every new node needs a row, unless
+    ``add_missing_nodes`` is True. Values are stored in the type of the store; those that its int8 cannot hold are an
+    error. ``impute="mean"`` fills missing ones with the mean of the new rows.
+
+    ``labels`` may be those of old and new nodes. They replace old labels, and the log says how many. New names of
+    labels follow the old ones, so that models of the old store fit the new one. Splits stay as they are.
+
+    >>> from tempfile import mkdtemp
+    >>> folder = Path(mkdtemp())
+    >>> _ = (folder / "edges.csv").write_text("from,to\\nann,bob\\nbob,cy\\n")
+    >>> import_store(folder / "edges.csv", folder / "old")
+    >>> _ = (folder / "more.csv").write_text("from,to\\ncy,ann\\ncy,dan\\n")
+    >>> append_store(folder / "old", folder / "new", folder / "more.csv")
+    >>> g = open_store(folder / "new")
+    >>> g.num_edges, list(g.node_names)
+    (4, ['ann', 'bob', 'cy', 'dan'])
+    """
+    _check_options(features, labels, impute=impute, label=label)
+    base = BaseStore.opened(store)
+    if os.path.realpath(store) == os.path.realpath(output):
+        raise InputError(f"{output}: is the store to add to; expected another name for the new store")
+    given = _sources(edges=edges, features=features, labels=labels)
+    with open_layout(given["edges"]) as whole:
+        if whole is not None:
+            raise InputError(f"{edges}: a whole graph; expected a file of edges to add to {store}")
+    several = multilabel or (base.graph.labels is not None and base.graph.multilabel)
+    read_options = _read_options(header, delimiter, None, impute, label, several)
+    ids: Ids = "integers" if base.graph.node_names is None else "names"
+    budget, name = memory_budget(memory), name or Path(output).name
+    how = (read_options, add_missing_nodes, budget, base.feature_dtype, name)
+    _import_files(given, how, output, ids, overwrite, resume, progress, base)
+
+
+def _import_files(
+    given: dict[str, Source],
+    how: tuple[ReadOptions, bool, int, str | None, str],
+    output: AnyPath,
+    ids: Ids,
+    overwrite: bool,
+    resume: bool,
+    progress: Progress | None,
+    base: BaseStore | None = None,
+) -> None:
+    """Do the import, or continue it; ``how``: as :class:`FileImport` takes it."""
+    read_options, add_missing, _, feature_dtype, name = how
+    options = {"ids": ids, "add_missing_nodes": add_missing, "feature_dtype": feature_dtype}
     options |= dataclasses.asdict(read_options)
-    name = name or Path(output).name
-    job = job_of(_files_of(given), name=name, sources=[f"{key} {_described(given[key])}" for key in given], **options)
+    files = [*_files_of(given), *([] if base is None else [base.path])]
+    job = job_of(files, name=name, sources=[f"{key} {_described(given[key])}" for key in given], **options)
     with working(output, job, overwrite, resume) as work:
         if not work.finished:
             with ExitStack() as stack:
-                how = (read_options, add_missing_nodes, memory_budget(memory), feature_dtype, name)
-                FileImport(given, *how, work, stack, progress or silent).run(work.done.get("ids", ids))
+                FileImport(given, *how, work, stack, progress or silent, base).run(work.done.get("ids", ids))
         work.commit(overwrite)
+
+
+def _sources(**asked: Any) -> dict[str, Source]:
+    return {key: as_source(source, key) for key, source in asked.items() if source is not None}
+
+
+def _check_options(features: Any, labels: Any, impute: str | None, **options: Any) -> None:
+    if impute not in (None, *IMPUTE):
+        raise InputError(f"impute={impute!r}: expected {' or '.join(map(repr, IMPUTE))}")
+    for option, value in {"impute": impute, **options}.items():
+        of, needs = ("labels", labels) if option == "label" else ("features", features)
+        if value is not None and needs is None:
+            raise InputError(f"--{option} is about a table of {of}; pass --{of}, too")
+
+
+def _read_options(
+    header: bool | Sequence[str] | None,
+    delimiter: str | None,
+    text: str | None,
+    impute: str | None,
+    label: str | Sequence[str] | None,
+    multilabel: bool,
+) -> ReadOptions:
+    labels = () if label is None else (label,) if isinstance(label, str) else tuple(label)
+    return ReadOptions(_checked_header(header), checked_delimiter(delimiter), text, impute, labels, multilabel)
 
 
 def _checked_header(header: bool | Sequence[str] | None) -> bool | tuple[str, ...] | None:

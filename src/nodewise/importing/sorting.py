@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -34,6 +34,14 @@ STRIDE = 1 << 14  # keys between two in the index
 RUN_BYTES = {False: 8 + 16, True: 16 + 32 + 48}  # per edge: its ends and weight, its two keys, room to sort them
 MERGE_BYTES = {False: 8 + 8 + 4, True: 16 + 16 + 24 + 8}  # per key: as read, as distributed, room to sort, its entry
 LOOP_BYTES = {False: 4 + 8 + 8, True: 8 + 8 + 16}  # per node: its loop, its degree, and where its row ends
+
+
+class Run(Protocol):
+    """Sorted keys, and their weights."""
+
+    def __len__(self) -> int: ...
+    def samples(self) -> AnyArray: ...
+    def read(self, first: int, keys: AnyArray, weights: DoubleArray | None) -> None: ...
 
 
 class RunFile:
@@ -91,7 +99,7 @@ class Stretch(NamedTuple):
 class Merge:
     """Rows in order from runs; needs at least ``least`` bytes of memory."""
 
-    def __init__(self, runs: Sequence[RunFile], num_nodes: int, weighted: bool, threads: int) -> None:
+    def __init__(self, runs: Sequence[Run], num_nodes: int, weighted: bool, threads: int) -> None:
         self._runs, self._weighted, self._threads = runs, weighted, threads
         self._end = num_nodes * ROW
         self._sizes = [len(run) for run in runs]
@@ -174,7 +182,8 @@ class Merge:
                 if weights is not None and part.weights is not None:
                     weights[at : at + part.keys.size] = part.weights
                 at += part.keys.size
-            return settled(cuts[number], cuts[number + 1], keys[mine], None if weights is None else weights[mine])
+            carried = None if weights is None else weights[mine]
+            return settled(cuts[number], cuts[number + 1], keys[mine], carried, in_runs=True)
 
         return Sorted(map_chunks(piece, range(len(cuts) - 1), self._threads), keys)
 

@@ -99,11 +99,11 @@ class Work:
         new = {name: dataclasses.asdict(file) for name, file in files.items()}
         self.note(*(self.store / name for name in files), files={**self.done.get("files", {}), **new})
 
-    def write_array(self, name: str, array: AnyArray) -> None:
-        """Write a file of the store from an array in memory, unless it is finished."""
+    def write_array(self, name: str, array: AnyArray, before: Iterable[AnyArray] = ()) -> None:
+        """Write a file of the store from parts ``before`` and an array in memory, unless it is finished."""
         if name not in self.files:
             (self.store / name).parent.mkdir(exist_ok=True)
-            self.add_files({name: write_array(self.store / name, array)})
+            self.add_files({name: write_array(self.store / name, array, before)})
 
     def commit(self, overwrite: bool) -> None:
         """Give the finished store its name."""
@@ -152,7 +152,7 @@ def working(output: AnyPath, job: Mapping[str, Any], overwrite: bool, resume: bo
                 yield work
         except BaseException as error:
             with contextlib.suppress(OSError):  # the first error is the one that matters
-                if isinstance(error, InputError) or _is_disk_full(error):
+                if isinstance(error, InputError) or _is_disk_full(error) or not work.done:
                     work.discard()
                 elif work.run.begun:
                     work.save()

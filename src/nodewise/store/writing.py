@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -136,10 +137,10 @@ def _arrays(graph: Graph) -> dict[str, Any]:
     return {name: array for name, array in arrays.items() if array is not None}
 
 
-def write_array(path: Path, array: AnyArray) -> StoredFile:
-    """Write one array of a store, about a block at a time."""
+def write_array(path: Path, array: AnyArray, before: Iterable[AnyArray] = ()) -> StoredFile:
+    """Write one array of a store, about a block at a time, behind the parts ``before`` it."""
     with ArrayWriter(path, array.dtype, *array.shape[1:]) as writer:
-        for part in slices(array):
+        for part in itertools.chain(before, slices(array)):
             writer.append(part)
         return writer.finish()
 
