@@ -18,7 +18,7 @@ from nodewise._util.progress import Progress, silent
 from nodewise.formats.raw_graph import FeatureStream, RawGraph
 from nodewise.graph.adjacency import MAX_NODES
 from nodewise.graph.checks import UNKNOWN, check_names, checked_nodes
-from nodewise.importing.edge_stage import merge_runs, sort_into_runs
+from nodewise.importing.edge_stage import check_memory, merge_runs, sort_into_runs
 from nodewise.importing.feature_stage import check_dtype, dense_or_sparse, write_dense, write_sparse
 from nodewise.importing.name_table import NameTable
 from nodewise.importing.work_folder import Work, job_of, working
@@ -66,6 +66,8 @@ def build(
     """
     if not work.resumed:
         work.check_disk(_known_bytes(raw, feature_dtype))
+    if not work.done.get("sorted"):
+        check_memory(raw.edges, memory, names)
     dense, sparse = dense_or_sparse(raw.features, feature_dtype)
     rows = 0 if sparse is None else sparse.shape[0]
     if dense is not None:

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -42,12 +42,13 @@ from nodewise.importing.ids import (
     number_rows,
 )
 from nodewise.importing.name_table import NameTable, TooManyNamesError, estimate_names, table_bytes
-from nodewise.importing.work_folder import Work, job_of, working
+from nodewise.importing.work_folder import Work, all_files, job_of, working
 from nodewise.store import Names, open_store
 
 log = logging.getLogger("nodewise")
 Ids = Literal["auto", "integers", "names"]
 Impute = Literal["mean", "zero"]
+ROW_BYTES = 4  # of a row of features or labels in a file, at least
 ROWS_AT_A_TIME = 1 << 12  # of features, when they are put in order
 
 
@@ -222,6 +223,8 @@ class _Import:
             self._build(Numbering(None, doubtful=ids == "auto"))
         except TakenAsNamesError as reason:
             log.info("%s", reason)
+        except TooLittleMemoryError:
+            raise
         except InputError as error:
             # An id that is not a number makes all ids names. As names, 007 is not 7: all is read again.
             if ids == "integers" or self._all_numbers():
@@ -265,17 +268,44 @@ class _Import:
 
     def _by_name(self) -> None:
         edges = self._edges()
-        room = names_room(edges.weighted, edges.count, self.memory)
+        free = names_room(edges.parts(True), edges.weighted, edges.count or edges.most, self.memory)
+        room = self.work.done.get("names_room") or self._table_bytes(edges, free)
+        self.work.note(names_room=room)
         names = NameTable(self.work.folder, room, keep=self.work.done.get("names", 0))
         try:
             self._build(Numbering(names))
-        except TooManyNamesError as error:
+            return
+        except TooManyNamesError:  # a text file has more rows than the first ones suggest
             names.release()
-            count = estimate_names(columns.as_text(column) for column in self._ids(as_text=True))
-            enough = self.memory - 2 * room + 2 * table_bytes(1.03 * count)
-            raise too_small(f"numbering about {count:,.0f} names of nodes", self.memory, enough) from error
         finally:
             names.file.close()
+        needed = max(2 * room, self._counted_bytes(free))
+        self.work.begin()
+        self.work.note(ids="names", names_room=needed)
+        self._by_name()
+
+    def _table_bytes(self, edges: EdgeFile, free: int) -> int:
+        """Memory for a table of all names; they are counted first, unless there is plenty for as many as can be."""
+        others = [path for role, path in self.paths.items() if role != "edges"]
+        most = 2 * (edges.count or edges.most) + sum(file.stat().st_size for file in all_files(others)) // ROW_BYTES
+        return table_bytes(most) if 2 * table_bytes(most) <= free else self._counted_bytes(free)
+
+    def _counted_bytes(self, free: int) -> int:
+        """Memory for a table of all names, which are counted in a pass of its own; an error if it is not free."""
+
+        def names() -> Iterator[Any]:
+            done = 0
+            for column in self._ids(as_text=True):
+                done += len(column)
+                self.progress("counting names of nodes", done, None)
+                yield column.values
+
+        count = estimate_names(names())
+        needed = table_bytes(1.04 * count)  # five standard errors more
+        if needed > free:
+            enough = self.memory + needed - free
+            raise too_small(f"numbering about {count:,.0f} names of nodes", self.memory, enough)
+        return needed
 
     def _build(self, numbering: Numbering) -> None:
         """Number nodes in the order of features, labels and edges, and write the store."""
@@ -372,7 +402,7 @@ def _edge_stream(file: EdgeFile, numbering: Numbering, known: NodeRange | None, 
                 mine = slice(first, first + count)
                 yield ends[:, mine], None if part.weights is None else part.weights[mine]
 
-    return EdgeStream(parts, file.count, file.weighted, file.share, str(file.path))
+    return EdgeStream(parts, file.count, file.weighted, file.share, str(file.path), file.most)
 
 
 def _check_counts(known: NodeRange, labels: LabelFile | None, edges: EdgeFile, names: NameTable | None) -> None:
