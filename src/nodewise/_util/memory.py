@@ -96,6 +96,14 @@ def give_back(array: AnyArray) -> None:
         ctypes.CDLL(None).madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), mmap.MADV_DONTNEED)
 
 
+def trim_memory() -> None:
+    """Return to the system what was freed and is kept for later by the allocators of C and of Arrow."""
+    if "pyarrow" in sys.modules:
+        sys.modules["pyarrow"].default_memory_pool().release_unused()
+    if sys.platform == "linux" and hasattr(ctypes.CDLL(None), "malloc_trim"):  # glibc
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def room_for(what: str, memory: int, least: int, reserved: int = 0) -> int:
     """The bytes that are left of ``memory``; fewer than ``least`` are an error that says what would be enough."""
     taken = resident_memory() + RESERVE + reserved

@@ -46,6 +46,7 @@ FOREIGN = {  # how files begin that are something else than their names say
 }
 NO_NUMBERS = ("", "nan", "na", "null", "inf", "+inf", "-inf")  # written for missing numbers
 BLOCK_BYTES = 1 << 20  # Arrow reads dozens ahead
+SAMPLE_BYTES = 1 << 20  # from which the number of rows is estimated
 ROWS_PER_BLOCK = 8  # at least, if rows are as long as the first two: a row must fit into a block
 
 
@@ -65,7 +66,16 @@ class TextTable:
 
     def share(self) -> float:
         """The share of the file that has been read."""
-        return self.file.tell() / max(1, self.path.stat().st_size) if self.file else 0.0
+        if self.file is None or self.file.closed:
+            return 0.0 if self.file is None else 1.0
+        return float(self.file.tell() / max(1, self.path.stat().st_size))
+
+    def most_rows(self) -> int:
+        """About how many rows there are, rather too many: half as many again as the first megabyte suggests."""
+        with _reading(self.path):
+            file, stream = _opened_bytes(self.path)
+            rows = stream.read(SAMPLE_BYTES).count(b"\n") + 1
+            return int(1.5 * rows * self.path.stat().st_size / max(1, file.tell()))
 
     def parts(self, kinds: Mapping[int, Any]) -> Iterator[list[Column]]:
         """The columns with the indices in ``kinds``, one block of rows at a time.

@@ -45,6 +45,7 @@ class EdgeFile:
     parts: Callable[[bool], Iterator[EdgePart]]
     weighted: bool
     count: int | None = None
+    most: int = 0  # about how many there are, rather too many, if ``count`` is not known
     num_nodes: int | None = None  # known if the file is a matrix
     share: Callable[[], float] | None = None
 
@@ -86,7 +87,7 @@ def _in_matrix(path: Path, matrix: Any) -> EdgeFile:
     ends, values = np.stack([matrix.row[used], matrix.col[used]]), matrix.data[used]
     weights = values if np.any(values != 1) else None
     parts = _array_parts(path, "matrix", ends, weights)
-    return EdgeFile(path, parts, weights is not None, values.size, int(matrix.shape[0]))
+    return EdgeFile(path, parts, weights is not None, values.size, num_nodes=int(matrix.shape[0]))
 
 
 def _array_parts(
@@ -134,7 +135,7 @@ def _in_table(table: Table) -> EdgeFile:
             yield EdgePart(source, target, weights)
 
     if isinstance(table, TextTable):
-        return EdgeFile(table.path, parts, weighted, share=table.share)
+        return EdgeFile(table.path, parts, weighted, most=table.most_rows(), share=table.share)
     return EdgeFile(table.path, parts, weighted, table.rows)
 
 

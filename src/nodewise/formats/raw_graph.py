@@ -25,8 +25,8 @@ class EdgeStream:
 
     ``parts(rows)`` starts from the beginning each time it is called and yields ``(ends, weights)`` in the order of the
     file: ``ends`` an integer array ``(2, k)`` with ``k <= rows``, ``weights`` None or an array ``(k,)``. Ids are
-    checked. ``count`` is the number of edges if it is known beforehand; if not, ``share`` may say what share of the
-    input has been read.
+    checked. ``count`` is the number of edges if it is known beforehand; if not, ``most`` is about how many there are,
+    rather too many, and ``share`` may say what share of the input has been read.
     """
 
     parts: Callable[[int], Iterator[tuple[AnyArray, AnyArray | None]]]
@@ -34,6 +34,7 @@ class EdgeStream:
     weighted: bool = False
     share: Callable[[], float] | None = None
     source: str = "edges"  # their name in messages
+    most: int = 0
 
     def estimate(self, read: int) -> float | None:
         """About how many edges there are, once ``read`` of them have been read."""

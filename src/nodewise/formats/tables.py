@@ -190,7 +190,8 @@ def _opened(path: Path) -> Any:
     """Open a file whose columns are read through a small buffer, since a row group may be larger than memory."""
     with _reading(path):
         columns = pq.read_metadata(path).num_columns
-        return pq.ParquetFile(path, buffer_size=max(1 << 14, BUFFER_BYTES // max(16, columns)))
+        small = max(1 << 14, BUFFER_BYTES // max(16, columns))
+        return pq.ParquetFile(path, buffer_size=small, pre_buffer=False)  # a pre-buffer would hold the whole file
 
 
 def _batches(path: Path, names: list[str], columns: list[int]) -> Iterator[list[Any]]:

@@ -19,7 +19,6 @@ from nodewise._util.atomic import AnyPath
 from nodewise._util.types import AnyArray, DoubleArray
 from nodewise.graph import Graph
 from nodewise.graph.edge_keys import BOTH
-from nodewise.importing import sorting
 from nodewise.importing.array_files import read_at
 from nodewise.importing.name_table import NAMES_AT_A_TIME
 from nodewise.store import open_store, read_manifest
@@ -118,9 +117,9 @@ class StoredRun:
     def __len__(self) -> int:
         return self._base.entries
 
-    def samples(self) -> AnyArray:
-        """Every ``STRIDE``-th key, the first one included."""
-        places = np.arange(0, len(self), sorting.STRIDE)
+    def samples(self, stride: int) -> AnyArray:
+        """Every ``stride``-th key, the first one included."""
+        places = np.arange(0, len(self), stride)
         starts = self._base.parts(INDPTR)
         rows = sum((np.searchsorted(part, places, side="right") for part in starts), np.full(places.size, -1))
         whole = mapped(self._indices)

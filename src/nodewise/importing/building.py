@@ -19,7 +19,7 @@ from nodewise.formats.raw_graph import FeatureStream, RawGraph
 from nodewise.graph.adjacency import MAX_NODES
 from nodewise.graph.checks import UNKNOWN, check_names, checked_nodes
 from nodewise.importing.base_store import BaseStore, StoredRun
-from nodewise.importing.edge_stage import merge_runs, sort_into_runs
+from nodewise.importing.edge_stage import check_memory, merge_runs, sort_into_runs
 from nodewise.importing.feature_stage import check_dtype, dense_or_sparse, write_dense, write_sparse
 from nodewise.importing.name_table import NameTable
 from nodewise.importing.work_folder import Work, job_of, working
@@ -69,6 +69,8 @@ def build(
     """
     if not work.resumed:
         work.check_disk(_known_bytes(raw, feature_dtype, base))
+    if not work.done.get("sorted"):
+        check_memory(raw.edges, memory, names)
     dense, sparse = dense_or_sparse(raw.features, feature_dtype)
     old = 0 if base is None else base.num_nodes
     rows = old if sparse is None else old + sparse.shape[0]

@@ -4,30 +4,87 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from nodewise._util.errors import InputError, StoreError
-from nodewise._util.memory import RESERVE, resident_memory, room_for, too_small
+from nodewise._util.memory import RESERVE, resident_memory, room_for, too_small, trim_memory
 from nodewise._util.progress import Progress
 from nodewise._util.threads import thread_count
 from nodewise._util.types import AnyArray, DoubleArray
 from nodewise.formats.raw_graph import EdgeStream
 from nodewise.graph.adjacency import MAX_NODES
 from nodewise.graph.edge_keys import ROW, CsrRows, degree_sums, rows_of, sorted_edges
-from nodewise.importing.name_table import NameTable
-from nodewise.importing.sorting import RUN_BYTES, Merge, Run, RunFile, least_room, write_run
+from nodewise.importing.name_table import NameTable, load_kernels
+from nodewise.importing.sorting import RUN_BYTES, Merge, Run, RunFile, index_bytes, least_room, write_run
 from nodewise.importing.work_folder import Work
 from nodewise.store.manifest import INDICES, INDPTR, WEIGHTS
 from nodewise.store.streaming import WRITER_BYTES, ArrayWriter
 
+Part = TypeVar("Part")
+
 PART_EDGES = 1 << 19  # read at a time
-PART_BYTES = 96 << 20  # memory for reading
+FIRST_PARTS = 4  # read before memory is measured: by then, a reader that reads ahead does so
+GROWTH = 48 << 20  # memory by which reading may grow after that
+SPREAD = 20 << 20  # by which two processes that do the same may differ
 LEAST_RUN = 1 << 18  # edges; shorter runs would be too many
+
+
+# ---------------------------------------------------------------------- memory
+
+
+def warm_up(parts: Iterator[Part], weighted: bool) -> list[Part]:
+    """Load or compile the kernels and read the first parts, so that the memory for both counts as in use."""
+    ends = np.array([[0, 1], [1, 2]], np.uint32)
+    rows = rows_of(sorted_edges(ends[0], ends[1], np.ones(2) if weighted else None, 3, 1), 1)
+    Merged().add(3 * ROW, rows, 4)
+    return list(itertools.islice(parts, FIRST_PARTS))
+
+
+def least_run_bytes(weighted: bool, count: int) -> int:
+    """Bytes in which runs of ``count`` edges can be sorted, and be few enough to be merged in as many bytes."""
+    # With b bytes, runs have b / RUN_BYTES edges; and the fewer runs there are, the less memory it takes to merge them.
+    run = RUN_BYTES[weighted]
+    return max(LEAST_RUN * run, math.isqrt(least_room(1, weighted) * run * count))
+
+
+def check_memory(edges: EdgeStream, memory: int, names: NameTable | None) -> None:
+    """Refuse a budget in which the edges cannot be sorted and merged, before the work begins."""
+    parts = edges.parts(PART_EDGES)  # stays open while memory is measured
+    warm_up(parts, edges.weighted)
+    _check_room(edges.weighted, edges.count or edges.most, memory, 0 if names is None else names.room_left)
+
+
+def names_room(parts: Iterator[object], weighted: bool, count: int, memory: int) -> int:
+    """The bytes that a table of names may use while ``count`` edges are read from ``parts`` and sorted."""
+    load_kernels()
+    warm_up(parts, weighted)
+    memory -= GROWTH  # they may be counted first
+    _check_room(weighted, count, memory, 1, GROWTH)
+    return _free(memory) - least_run_bytes(weighted, count)
+
+
+def _check_room(weighted: bool, count: int, memory: int, names: int, spare: int = 0) -> None:
+    least = least_run_bytes(weighted, count)
+    sorting = memory - _free(memory) + names + least
+    merging = _held() + index_bytes(2 * count) + least + (3 if weighted else 2) * WRITER_BYTES
+    if max(sorting, merging) > memory:
+        raise too_small("sorting edges", memory + spare, max(sorting, merging) + spare + SPREAD)
+
+
+def _free(memory: int) -> int:
+    """The bytes that are left for runs and names while edges are read."""
+    return memory - _held() - GROWTH
+
+
+def _held() -> int:
+    trim_memory()
+    return resident_memory() + RESERVE
 
 
 # ---------------------------------------------------------------------- edges to runs
@@ -54,12 +111,12 @@ def sort_into_runs(
         written = written if names is None else (*written, *names.file.paths)
         work.note(*written, runs=runs, largest=largest, names=0 if names is None else len(names), **done)
 
-    # Load or compile the kernels first, so that their memory is counted as in use.
-    ends = np.array([[0, 1], [1, 2]], np.uint32)
-    rows_of(sorted_edges(ends[0], ends[1], np.ones(2) if edges.weighted else None, 3, 1), 1)
+    parts = edges.parts(PART_EDGES)
+    parts = itertools.chain(warm_up(parts, edges.weighted), parts)
     capacity = _run_size(edges, work, memory, names)
     threads = thread_count(None)
-    for ends, weights in _collected(edges, capacity, sum(runs), progress):
+    for ends, weights in _collected(edges, parts, capacity, sum(runs), progress):
+        trim_memory()  # what reading has freed makes room for keys
         run = RunFile(work.runs, len(runs), edges.weighted)
         write_run(run, ends, weights, threads)
         largest = max(largest, int(ends.max(initial=0)))
@@ -75,40 +132,21 @@ def _run_size(edges: EdgeStream, work: Work, memory: int, names: NameTable | Non
     begun = work.done.get("run_size")
     if begun is not None and begun["memory"] == memory:
         return int(begun["edges"])
-    room = _sorting_room(edges.weighted, edges.count, memory, 0 if names is None else names.room_left)
-    size = room // RUN_BYTES[edges.weighted]
+    free = _free(memory) - (0 if names is None else names.room_left)
+    least = least_run_bytes(edges.weighted, edges.count or edges.most)  # which check_memory has found to be free
+    size = max(least, free) // RUN_BYTES[edges.weighted]
     work.note(run_size={"memory": memory, "edges": size})
     return size
 
 
-def names_room(weighted: bool, count: int | None, memory: int) -> int:
-    """The bytes that a table of names may use while ``count`` edges are sorted: half of what is free."""
-    half = (memory - resident_memory() - RESERVE - PART_BYTES) // 2
-    _sorting_room(weighted, count, memory, max(1, half))
-    return half
-
-
-def _sorting_room(weighted: bool, count: int | None, memory: int, names: int) -> int:
-    """The bytes left for sorting beside ``names`` for a table; an error if they are too few, now or for the merge."""
-    held, run = resident_memory() + RESERVE, RUN_BYTES[weighted]
-    left = memory - held - PART_BYTES - names
-    # With r bytes, runs have r / run edges; and the fewer runs there are, the less memory it takes to merge them.
-    least = max(LEAST_RUN * run, math.isqrt(least_room(1, weighted) * run * (count or 0)))
-    sorting = memory + (2 if names else 1) * (least - left)  # names would get half of any more memory
-    merging = held + least_room(1, weighted) + (3 if weighted else 2) * WRITER_BYTES
-    if max(sorting, merging) > memory:
-        raise too_small("sorting edges", memory, max(sorting, merging))
-    return left
-
-
 def _collected(
-    edges: EdgeStream, capacity: int, skip: int, progress: Progress
+    edges: EdgeStream, parts: Iterator[Any], capacity: int, skip: int, progress: Progress
 ) -> Iterator[tuple[AnyArray, DoubleArray | None]]:
     """The edges after the first ``skip``, ``capacity`` at a time, in arrays that are reused."""
     ends = np.empty((2, capacity), np.uint32)
     weights = np.empty(capacity, np.float64) if edges.weighted else None
     filled = read = 0
-    for part, part_weights in edges.parts(PART_EDGES):
+    for part, part_weights in parts:
         _check_ids(edges, part)
         first, read = max(0, skip - read), read + part.shape[1]
         while first < part.shape[1]:
@@ -169,14 +207,17 @@ def merge_runs(
     """Write the adjacency of all runs, ``more`` first. The sum and minimum of its degrees go to the journal."""
     if INDPTR in work.files:
         return
-    runs = [*more, *(RunFile(work.runs, number, weighted) for number in range(len(work.done["runs"])))]
-    merge = Merge(runs, num_nodes, weighted, thread_count(None))
+    runs: list[Run] = [*more, *(RunFile(work.runs, number, weighted) for number in range(len(work.done["runs"])))]
     at = Merged(**work.done.get("merged", {}))
     files = {INDPTR: np.int64, INDICES: np.uint32} | ({WEIGHTS: np.float32} if weighted else {})
+    least = index_bytes(sum(map(len, runs))) + least_room(len(runs), weighted)
+    trim_memory()
     try:
-        room = room_for("merging edges", memory, merge.least, len(files) * WRITER_BYTES)
+        room = room_for("merging edges", memory + RESERVE, least, len(files) * WRITER_BYTES)
     except InputError as error:
         raise StoreError(f"{error}. With --resume, the edges are not sorted again") from error
+    room = max(least, room - RESERVE)  # part of the reserve may have been used by now
+    merge = Merge(runs, num_nodes, weighted, thread_count(None), room)
     kept = {INDPTR: at.rows, INDICES: at.entries, WEIGHTS: at.entries}
     with contextlib.ExitStack() as stack:
         writers = {
@@ -186,7 +227,7 @@ def merge_runs(
         if not at.rows:
             writers[INDPTR].append(np.zeros(1, np.int64))
             at.rows = 1
-        for end, rows, keys in merge.ranges(at.key, room):
+        for end, rows, keys in merge.ranges(at.key):
             writers[INDPTR].append(at.add(end, rows, keys))
             writers[INDICES].append(rows.columns)
             if rows.weights is not None:

@@ -61,7 +61,10 @@ def write_dense(
     """
     if DENSE in work.files:
         return work.files[DENSE].shape[0]
-    room_for("writing features", memory, 8 * PART_BYTES, WRITER_BYTES)
+    parts = stream.parts(_part_rows(stream.width))
+    next(parts, None)  # the memory of a reader counts as in use: of wide Parquet, a page of each column
+    room_for("writing features", memory, 4 * PART_BYTES, WRITER_BYTES)
+    del parts
     kind = feature_dtype or stream.dtype
     convert = _conversion(stream, kind, num_nodes, work, progress)
     done = work.done.get("features", {"rows": 0, "ended": False})

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +29,7 @@ from nodewise.formats.label_files import LabelFile, labels_of_nodes, read_labels
 from nodewise.formats.node_files import read_node_names
 from nodewise.formats.raw_graph import EdgeStream, FeatureStream, RawGraph
 from nodewise.formats.sql import Query
-from nodewise.formats.tables import ReadOptions, Source, is_array_file
+from nodewise.formats.tables import Frame, ReadOptions, Source, is_array_file
 from nodewise.importing.additions import with_columns_of, with_labels_of, with_rows_of
 from nodewise.importing.array_files import read_rows, write_rows
 from nodewise.importing.base_store import BaseStore
@@ -44,9 +45,10 @@ from nodewise.importing.ids import (
     number_rows,
 )
 from nodewise.importing.name_table import NameTable, TooManyNamesError, estimate_names, table_bytes
-from nodewise.importing.work_folder import Work
+from nodewise.importing.work_folder import Work, all_files
 
 log = logging.getLogger("nodewise")
+ROW_BYTES = 4  # of a row of features or labels in a file, at least
 ROWS_AT_A_TIME = 1 << 12  # of features, when they are put in order
 
 
@@ -77,6 +79,8 @@ class FileImport:
             self._build(Numbering(None, doubtful=ids == "auto", base=self.base))
         except TakenAsNamesError as reason:
             log.info("%s", reason)
+        except TooLittleMemoryError:
+            raise
         except InputError as error:
             # An id that is not a number makes all ids names. As names, 007 is not 7: all is read again.
             if ids == "integers" or self._all_numbers():
@@ -157,26 +161,56 @@ class FileImport:
             return True
 
     def _by_name(self) -> None:
-        edges = self._edges()
-        room = names_room(edges.weighted, edges.count, self.memory)
-        names, base = NameTable(self.work.folder, room, keep=self.work.done.get("names", 0)), self.base
+        edges, base = self._edges(), self.base
+        free = names_room(edges.parts(True), edges.weighted, edges.count or edges.most, self.memory)
+        room = self.work.done.get("names_room") or self._table_bytes(edges, free)
+        self.work.note(names_room=room)
+        names = NameTable(self.work.folder, room, keep=self.work.done.get("names", 0))
         try:
             if base is not None and not len(names):
-                self._number_old(names, base, room)
+                self._number_old(names, base)
             self._build(Numbering(names, base=base))
-        except TooManyNamesError as error:
+            return
+        except TooManyNamesError:  # a text file has more rows than the first ones suggest
             names.release()
-            given = (columns.as_text(column) for column in self._ids(as_text=True))
-            count = estimate_names(itertools.chain(() if base is None else base.names(), given))
-            enough = self.memory - 2 * room + 2 * table_bytes(1.03 * count)
-            raise too_small(f"numbering about {count:,.0f} names of nodes", self.memory, enough) from error
         finally:
             names.file.close()
+        needed = max(2 * room, self._counted_bytes(free))
+        self.work.begin()
+        self.work.note(ids="names", names_room=needed)
+        self._ask()
+        self._by_name()
 
-    def _number_old(self, names: NameTable, base: BaseStore, room: int) -> None:
+    def _table_bytes(self, edges: EdgeFile, free: int) -> int:
+        """Memory for a table of all names; they are counted first, unless there is plenty for as many as can be."""
+        most = 2 * (edges.count or edges.most) + (0 if self.base is None else self.base.num_nodes)
+        for source in (source for role, source in self.paths.items() if role != "edges"):
+            if isinstance(source, Frame):
+                most += source.content.num_rows
+            else:
+                file = source.answer if isinstance(source, Query) else source
+                most += sum(part.stat().st_size for part in all_files([] if file is None else [file])) // ROW_BYTES
+        return table_bytes(most) if 2 * table_bytes(most) <= free else self._counted_bytes(free)
+
+    def _counted_bytes(self, free: int) -> int:
+        """Memory for a table of all names, which are counted in a pass of its own; an error if it is not free."""
+
+        def names() -> Iterator[Any]:
+            done = 0
+            for column in self._ids(as_text=True):
+                done += len(column)
+                self.progress("counting names of nodes", done, None)
+                yield column.values
+
+        count = estimate_names(itertools.chain(() if self.base is None else self.base.names(), names()))
+        needed = table_bytes(1.04 * count)  # five standard errors more
+        if needed > free:
+            enough = self.memory + needed - free
+            raise too_small(f"numbering about {count:,.0f} names of nodes", self.memory, enough)
+        return needed
+
+    def _number_old(self, names: NameTable, base: BaseStore) -> None:
         """Give the names of the store their numbers, before there are others."""
-        if table_bytes(base.num_nodes) > room:
-            raise TooManyNamesError(base.num_nodes)
         for part in base.names():
             names.number(part)
             self.progress("reading names", len(names), base.num_nodes)
@@ -349,7 +383,7 @@ def _edge_stream(file: EdgeFile, numbering: Numbering, known: NodeRange | None, 
                 mine = slice(first, first + count)
                 yield ends[:, mine], None if part.weights is None else part.weights[mine]
 
-    return EdgeStream(parts, file.count, file.weighted, file.share, str(file.path))
+    return EdgeStream(parts, file.count, file.weighted, file.share, str(file.path), file.most)
 
 
 def _check_counts(known: NodeRange, labels: LabelFile | None, edges: EdgeFile, numbering: Numbering) -> None:

@@ -2,7 +2,8 @@
 
 The first pass (:func:`write_run`) sorts as many edges as fit into memory and writes their keys to a file. The second
 (:class:`Merge`) reads the same range of keys from every run, as large as memory allows, and builds its rows. Runs are
-in order, so a range of keys is one stretch of each file, found with an index of every ``STRIDE``-th key.
+in order, so a range of keys is one stretch of each file, found with an index of every ``STRIDE``-th key, or of more
+where there are many runs and little memory.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ from nodewise.graph.edge_keys import (
     settled,
     sorted_edges,
 )
-from nodewise.importing.array_files import read_at, read_into
+from nodewise.importing.array_files import read_into
 
 STRIDE = 1 << 14  # keys between two in the index
+LEAST_STRIDE = 1 << 10  # the same where memory is short
+INDEX_BYTES = 24  # per key in the index, while it is built
 # Peak memory without and with weights, in the worst case that everything falls into one bucket.
 RUN_BYTES = {False: 8 + 16, True: 16 + 32 + 48}  # per edge: its ends and weight, its two keys, room to sort them
 MERGE_BYTES = {False: 8 + 8 + 4, True: 16 + 16 + 24 + 8}  # per key: as read, as distributed, room to sort, its entry
@@ -40,7 +43,7 @@ class Run(Protocol):
     """Sorted keys, and their weights."""
 
     def __len__(self) -> int: ...
-    def samples(self) -> AnyArray: ...
+    def samples(self, stride: int) -> AnyArray: ...
     def read(self, first: int, keys: AnyArray, weights: DoubleArray | None) -> None: ...
 
 
@@ -58,11 +61,13 @@ class RunFile:
     def paths(self) -> tuple[Path, ...]:
         return (self.keys,) if self.weights is None else (self.keys, self.weights)
 
-    def samples(self) -> AnyArray:
-        """Every ``STRIDE``-th key, the first one included."""
+    def samples(self, stride: int) -> AnyArray:
+        """Every ``stride``-th key, the first one included."""
+        samples = np.empty(-(-len(self) // stride), np.uint64)
         with self.keys.open("rb") as stream:
-            places = range(0, len(self), STRIDE)
-            return np.array([read_at(stream, 8 * place, 1, np.uint64)[0] for place in places], np.uint64)
+            for number in range(samples.size):
+                read_into(stream, 8 * stride * number, samples[number : number + 1])
+        return samples
 
     def read(self, first: int, keys: AnyArray, weights: DoubleArray | None) -> None:
         """Fill ``keys``, and ``weights``, from place ``first`` on."""
@@ -81,9 +86,22 @@ def write_run(run: RunFile, ends: AnyArray, weights: DoubleArray | None, threads
                 stream.write(getattr(piece, part).data)
 
 
-def least_room(runs: int, weighted: bool) -> int:
-    """Bytes needed to merge this many runs: three strides of each, in the half that is for keys."""
-    return 2 * (3 * runs + 2) * STRIDE * MERGE_BYTES[weighted]
+def least_room(runs: int, weighted: bool, stride: int = LEAST_STRIDE) -> int:
+    """Bytes needed to merge this many runs beside their index: three strides of each, in the half for keys."""
+    return 2 * (3 * runs + 2) * stride * MERGE_BYTES[weighted]
+
+
+def index_bytes(keys: int, stride: int = LEAST_STRIDE) -> int:
+    """Bytes that the index of this many keys takes."""
+    return keys // stride * INDEX_BYTES
+
+
+def stride_within(room: int, runs: int, keys: int, weighted: bool) -> int:
+    """The largest stride with which the index and the merge fit into ``room`` bytes, or else the least one."""
+    stride = STRIDE
+    while stride > LEAST_STRIDE and index_bytes(keys, stride) + least_room(runs, weighted, stride) > room:
+        stride //= 2
+    return stride
 
 
 class Stretch(NamedTuple):
@@ -97,25 +115,26 @@ class Stretch(NamedTuple):
 
 
 class Merge:
-    """Rows in order from runs; needs at least ``least`` bytes of memory."""
+    """Rows in order from runs, in ``room`` bytes of memory; see :func:`least_room`."""
 
-    def __init__(self, runs: Sequence[Run], num_nodes: int, weighted: bool, threads: int) -> None:
+    def __init__(self, runs: Sequence[Run], num_nodes: int, weighted: bool, threads: int, room: int) -> None:
         self._runs, self._weighted, self._threads = runs, weighted, threads
         self._end = num_nodes * ROW
         self._sizes = [len(run) for run in runs]
-        self._samples = [run.samples() for run in runs]
-        self._all = np.sort(np.concatenate([np.zeros(0, np.uint64), *self._samples]))
         self.num_keys = sum(self._sizes)
-        self.least = least_room(len(runs), weighted)
+        self._stride = stride_within(room, len(runs), self.num_keys, weighted)
+        self._room = room - index_bytes(self.num_keys, self._stride)
+        self._samples = [run.samples(self._stride) for run in runs]
+        self._all = np.sort(np.concatenate([np.zeros(0, np.uint64), *self._samples]))
 
-    def ranges(self, start: int, room: int) -> Iterator[tuple[int, CsrRows, int]]:
-        """``(end, rows, keys)`` for each range of keys from ``start`` on that takes at most ``room`` bytes.
+    def ranges(self, start: int) -> Iterator[tuple[int, CsrRows, int]]:
+        """``(end, rows, keys)`` for each range of keys from ``start`` on that fits into memory.
 
         The last row may be cut at ``end``, where the next range begins; ``keys`` is the number of keys read.
         """
         places = [self._place(number, start) for number in range(len(self._runs))]
         while start < self._end:
-            end = self._range_end(start, sum(places), room)
+            end = self._range_end(start, sum(places))
             stretches = self._read(places, end)
             counts = [stretch.keys.size for stretch in stretches]
             joined = self._joined(start, end, stretches)
@@ -130,19 +149,19 @@ class Merge:
     def _place(self, number: int, key: int) -> int:
         """Where in a run the keys from ``key`` on begin."""
         before = int(np.searchsorted(self._samples[number], np.uint64(key)))  # samples below key
-        first = max(0, before - 1) * STRIDE
-        keys = np.empty(min(STRIDE, self._sizes[number] - first), np.uint64)
+        first = max(0, before - 1) * self._stride
+        keys = np.empty(min(self._stride, self._sizes[number] - first), np.uint64)
         self._runs[number].read(first, keys, None)
         return first + int(np.searchsorted(keys, np.uint64(key)))
 
-    def _range_end(self, start: int, passed: int, room: int) -> int:
-        """The largest key up to which ``room`` bytes are enough.
+    def _range_end(self, start: int, passed: int) -> int:
+        """The largest key up to which memory is enough.
 
         Below the ``j``-th of all samples there are at most ``j`` strides of keys, ``passed`` keys of which are done.
         """
-        affordable = (passed + 3 * room // 4 // MERGE_BYTES[self._weighted]) // STRIDE
+        affordable = (passed + 3 * self._room // 4 // MERGE_BYTES[self._weighted]) // self._stride
         end = int(self._all[affordable]) if affordable < self._all.size else self._end
-        loops = first_loop(start) + max(1, room // 4 // LOOP_BYTES[self._weighted])
+        loops = first_loop(start) + max(1, self._room // 4 // LOOP_BYTES[self._weighted])
         return min(end, loops * ROW, self._end)
 
     def _read(self, places: Sequence[int], end: int) -> list[Stretch]:
@@ -151,7 +170,7 @@ class Merge:
         All runs are read into one array: when freed, it goes back to the system, unlike many small ones.
         """
         samples = [int(np.searchsorted(keys, np.uint64(end))) for keys in self._samples]  # below end
-        lasts = [min(count * STRIDE, size) for count, size in zip(samples, self._sizes, strict=True)]
+        lasts = [min(count * self._stride, size) for count, size in zip(samples, self._sizes, strict=True)]
         bounds = [0, *accumulate(last - place for place, last in zip(places, lasts, strict=True))]
         keys = np.empty(bounds[-1], np.uint64)
         weights = np.empty(bounds[-1], np.float64) if self._weighted else None

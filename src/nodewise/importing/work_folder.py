@@ -166,12 +166,13 @@ def is_begun(output: AnyPath) -> bool:
 
 def job_of(files: Iterable[Path], **options: Any) -> dict[str, Any]:
     """Everything that the result of an import depends on: paths, sizes and times of its files, and its options."""
-    states = [(path, path.stat()) for path in _all_files(files)]
+    states = [(path, path.stat()) for path in all_files(files)]
     fingerprint = [[str(path.resolve()), state.st_size, state.st_mtime_ns] for path, state in states]
     return {"files": fingerprint, "nodewise": __version__, **options}
 
 
-def _all_files(files: Iterable[Path]) -> Iterator[Path]:
+def all_files(files: Iterable[Path]) -> Iterator[Path]:
+    """The files, and those in folders among them."""
     for path in files:
         if path.is_dir():
             yield from sorted(inside for inside in path.rglob("*") if inside.is_file())

@@ -15,7 +15,8 @@ from nodewise._util.types import AnyArray
 from nodewise.store import blocks
 from nodewise.store.manifest import StoredFile
 
-WRITER_BYTES = 6 * blocks.BLOCK_BYTES  # memory of an ArrayWriter: two blocks being filled, others being hashed
+PIECE_BYTES = 1 << 20  # written at a time
+WRITER_BYTES = 4 * blocks.BLOCK_BYTES + 4 * PIECE_BYTES  # memory of an ArrayWriter: a block is filled, three are hashed
 HEADER_BYTES = 128  # room for any shape; numpy pads its own headers to a multiple of 64
 
 
@@ -55,8 +56,8 @@ class ArrayWriter:
         part = np.ascontiguousarray(array, self.dtype)
         self.rows += part.shape[0]
         data = part.reshape(-1).view(np.uint8).data.cast("B")
-        for first in range(0, data.nbytes, blocks.BLOCK_BYTES):
-            piece = data[first : first + blocks.BLOCK_BYTES]
+        for first in range(0, data.nbytes, PIECE_BYTES):
+            piece = data[first : first + PIECE_BYTES]
             self._stream.write(piece)
             self._pending += piece
             while len(self._pending) >= blocks.BLOCK_BYTES:
