@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 
 from nodewise._util.atomic import AnyPath, new_file
-from nodewise._util.errors import InputError, StoreError
+from nodewise._util.page import facts, figures, new_target, paragraph, section, table
+from nodewise._util.page import page as whole_page
 from nodewise._util.progress import Progress, silent
-from nodewise._version import __version__
 from nodewise.graph import Graph
 from nodewise.learn.nigcn import NIGCN
 from nodewise.report import charts
@@ -33,11 +31,7 @@ def write_report(
     >>> found.micro_f1.count
     140
     """
-    target = Path(path)
-    if target.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"{target}: expected a name that ends in .html")
-    if target.exists() and not overwrite:
-        raise StoreError(f"{target}: already exists; pass --overwrite (Python: overwrite=True) or choose another place")
+    target = new_target(path, (".html", ".htm"), overwrite)
     learned = model if isinstance(model, NIGCN) else NIGCN.load(model)
     found = find(learned, graph, progress=progress)
     progress("page", 0, None)
@@ -50,26 +44,20 @@ def write_report(
 def page(found: Findings) -> str:
     """The whole page as HTML."""
     parts = [_summary(found), _graph(found), _score(found), _lost(found), _nodes(found)]
-    text = files(__package__).joinpath("report_page.html").read_text(encoding="utf-8")
-    return Template(text).substitute(name=escape(found.name), body="\n".join(parts), version=__version__)
-
-
-def _section(title: str, *parts: str) -> str:
-    return f"<section><h2>{escape(title)}</h2>{''.join(parts)}</section>"
+    return whole_page(f"{found.name}: a report", found.name, parts)
 
 
 def _summary(found: Findings) -> str:
     graph, score = found.graph, found.micro_f1
-    facts = [
+    shown = [
         (f"{graph['nodes']:,}", "nodes"),
         (f"{graph['edges']:,}", "edges"),
         (f"{graph['labelled']:,}", "labelled nodes"),
         (f"{len(found.labels):,}", "classes"),
     ]
     if score is not None:
-        facts.insert(0, (f"{100 * score.value:.1f}%", f"micro-F1 ({100 * score.low:.1f} to {100 * score.high:.1f})"))
-    cells = "".join(f"<div><b>{value}</b><span>{escape(name)}</span></div>" for value, name in facts)
-    return f'<div class="facts">{cells}</div>'
+        shown.insert(0, (f"{100 * score.value:.1f}%", f"micro-F1 ({100 * score.low:.1f} to {100 * score.high:.1f})"))
+    return facts(*shown)
 
 
 def _graph(found: Findings) -> str:
@@ -92,15 +80,15 @@ def _graph(found: Findings) -> str:
         "Labelled nodes by class", [one["label"] for one in shown], [one["nodes"] for one in shown], "nodes"
     )
     cells = [(one["label"], f"{one['nodes']:,}", _percent(one["homophily"])) for one in shown]
-    table = _table(("class", "labelled nodes", "neighbours of the same class, %"), cells)
-    return _section(
-        "The graph and its labels", _p(words), _figures(("Neighbours", degrees), ("Classes", balance)), table
+    classes = table(("class", "labelled nodes", "neighbours of the same class, %"), cells)
+    return section(
+        "The graph and its labels", paragraph(words), figures(("Neighbours", degrees), ("Classes", balance)), classes
     )
 
 
 def _score(found: Findings) -> str:
     if found.micro_f1 is None:
-        return _section("How good is it?", _p("No labelled node was held out, so there is no score."))
+        return section("How good is it?", paragraph("No labelled node was held out, so there is no score."))
     score = found.micro_f1
     words = (
         f"Micro-F1 {100 * score.value:.1f}% on {score.count:,} {found.scored_on} (95% interval {100 * score.low:.1f} "
@@ -113,9 +101,13 @@ def _score(found: Findings) -> str:
         for one in sorted(found.classes, key=lambda one: -one["support"])
         if one["support"]
     ]
-    table = _table(("class", "precision, %", "recall, %", "nodes"), cells)
-    return _section(
-        "How good is it?", _p(words), _figures(("How sure, and how often right", curve)), table, _confusion(found)
+    classes = table(("class", "precision, %", "recall, %", "nodes"), cells)
+    return section(
+        "How good is it?",
+        paragraph(words),
+        figures(("How sure, and how often right", curve)),
+        classes,
+        _confusion(found),
     )
 
 
@@ -132,24 +124,24 @@ def _confusion(found: Findings) -> str:
         counts = [found.confusion[i][j] for j in rows]
         cells = "".join(f'<td class="cell" style="--share:{100 * n / total:.0f}%">{n or ""}</td>' for n in counts)
         lines.append(f"<tr><th>{escape(name)}</th>{cells}</tr>")
-    table = f'<table class="confusion"><tr><th></th>{head}</tr>{"".join(lines)}</table>'
+    matrix = f'<table class="confusion"><tr><th></th>{head}</tr>{"".join(lines)}</table>'
     return (
-        f'<h3>Confusion: one row per true class, one column per predicted class</h3><div class="scroll">{table}</div>'
+        f'<h3>Confusion: one row per true class, one column per predicted class</h3><div class="scroll">{matrix}</div>'
     )
 
 
 def _lost(found: Findings) -> str:
     if found.micro_f1 is None:
         return ""
-    figures = [
+    drawn = [
         ("By number of neighbours", charts.shares("Right, by number of neighbours", found.by_degree, "right, %")),
         (
             "By distance to the nearest known label",
             charts.shares("Right, by distance to a label", found.by_distance, "right, %"),
         ),
     ]
-    return _section(
-        "Where is it right, and where not?", _figures(*figures), _p("Lines are 95% intervals; in brackets, nodes.")
+    return section(
+        "Where is it right, and where not?", figures(*drawn), paragraph("Lines are 95% intervals; in brackets, nodes.")
     )
 
 
@@ -167,7 +159,7 @@ def _nodes(found: Findings) -> str:
             found.doubtful,
         ),
     ]
-    return _section("Nodes to look at", *(_list(*part) for part in parts if part[2]))
+    return section("Nodes to look at", *(_list(*part) for part in parts if part[2]))
 
 
 def _list(title: str, words: str, nodes: Sequence[ListedNode]) -> str:
@@ -183,22 +175,7 @@ def _list(title: str, words: str, nodes: Sequence[ListedNode]) -> str:
         )
         for one in nodes[:LISTED]
     ]
-    return f"<h3>{escape(title)}</h3>{_p(words)}{_table(head, cells)}"
-
-
-def _p(words: str) -> str:
-    return f"<p>{escape(words)}</p>"
-
-
-def _figures(*figures: tuple[str, str]) -> str:
-    cells = "".join(f"<figure><figcaption>{escape(title)}</figcaption>{svg}</figure>" for title, svg in figures)
-    return f'<div class="figures">{cells}</div>'
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    top = "".join(f"<th>{escape(name)}</th>" for name in head)
-    lines = "".join(f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
-    return f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{lines}</tbody></table></div>'
+    return f"<h3>{escape(title)}</h3>{paragraph(words)}{table(head, cells)}"
 
 
 def _percent(value: float | None) -> str:
