@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from nodewise.diffusion.ghd import ghd
     from nodewise.diffusion.length import diffusion_lengths, tau_distance
     from nodewise.diffusion.params import DiffusionConfig
+    from nodewise.explaining.explain import explain
     from nodewise.graph import Graph, synthetic
     from nodewise.importing import import_graph, import_store
     from nodewise.learn.bound_classifier import BoundClassifier
@@ -41,6 +42,7 @@ _HOME = {
     "Diffusion": "nodewise.diffusion.diffuse",
     "diffuse": "nodewise.diffusion.diffuse",
     "diffusion_lengths": "nodewise.diffusion.length",
+    "explain": "nodewise.explaining.explain",
     "ghd": "nodewise.diffusion.ghd",
     "tau_distance": "nodewise.diffusion.length",
     "BoundClassifier": "nodewise.learn.bound_classifier",
@@ -64,6 +66,7 @@ __all__ = [
     "__version__",
     "diffuse",
     "diffusion_lengths",
+    "explain",
     "find_preset",
     "ghd",
     "import_graph",

@@ -16,6 +16,7 @@ from nodewise.cli import (
     describe,
     embed,
     evaluate,
+    explain,
     import_,
     info,
     predict,
@@ -44,6 +45,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {  # by name, each with a
     "predict": (predict.predict, "cora-model cora -o labels.csv"),
     "evaluate": (evaluate.evaluate, "papers-model papers --labels new-labels.csv"),
     "describe": (describe.describe, "papers-model"),
+    "explain": (explain.explain, "cora-model cora 1708 -o why.html"),
     "embed": (embed.embed, "cora-model cora -o rows.parquet"),
     "report": (report.report, "cora-model cora -o report.html"),
     "serve": (serve.serve, "papers-model papers"),
@@ -96,7 +98,9 @@ def as_option(message: str) -> str:
     >>> as_option("max_hops=-1: expected a whole number"), as_option("ids='x': expected 'auto'")
     ('--max-hops -1: expected a whole number', "--ids x: expected 'auto'")
     """
-    return re.sub(r"^([a-z_]+)=('?)([^':]*)\2: ", lambda found: f"--{found[1].replace('_', '-')} {found[3]}: ", message)
+    return re.sub(
+        r"^([a-z_]+)=('?)([^':]*)\2: ", lambda found: f"--{found[1].strip('_').replace('_', '-')} {found[3]}: ", message
+    )
 
 
 def _end(code: int, message: str) -> None:
