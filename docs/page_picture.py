@@ -1,7 +1,7 @@
 """The picture of docs/serve.md: the page that `nodewise serve` shows, with one node on it.
 
-    nodewise serve pubmed-model pubmed &
-    python docs/page_picture.py
+nodewise serve pubmed-model pubmed &
+python docs/page_picture.py
 """
 
 from __future__ import annotations

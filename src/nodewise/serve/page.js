@@ -104,6 +104,7 @@ function showReasons(why) {
   $("reached").textContent = reached.length ? `Known labels of its neighbours, by weight: ${reached.join(", ")}.` : "";
   const similar = (why.similar ?? []).map((v) => [linkTo(nameOf(v)), ` (${v.labels.join(", ")})`]);
   $("similar").replaceChildren(...(similar.length ? ["Most similar training nodes: ", ...listed(similar), "."] : []));
+  $("lead").hidden = why.runner_up === null;
   $("note").hidden = !why.sampled_instead;
   showPicture(why);
   showTables(why);
