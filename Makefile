@@ -3,10 +3,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 SRC := src tests benchmarks docs examples
 
-.PHONY: run test check docs format clean
+.PHONY: run demo test check docs format clean
 
 run: $(VENV)/.installed
 	$(BIN)/nodewise train pubmed
+
+demo: $(VENV)/.installed
+	test -d pubmed-model || $(BIN)/nodewise train pubmed
+	$(BIN)/nodewise serve pubmed-model pubmed
 
 test: check docs
 	$(BIN)/python -m pytest -n 2 --dist worksteal

@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 
 from nodewise.serve import guards
 from nodewise.serve.answers import Answers
-from nodewise.serve.app import make_app
+from nodewise.serve.app import PAGES, make_app
 from nodewise.serve.batching import Batcher, QueueFullError
 
 HERE = "http://127.0.0.1:8000"
@@ -68,6 +68,22 @@ def test_a_new_node_gets_the_answer_of_an_extended_graph(client, model, graph):
     assert found[1]["node"] == "new node"
 
 
+def test_an_explanation_is_that_of_the_library_with_a_picture(client, model, graph):
+    found = client.post("/explain", json={"node": "node 250", "class": "<b>", "top": 5}).json()
+    expected = nw.explain(model, graph, 250, "<b>", top=5)
+    assert (found["class"], found["runner_up"]) == ("<b>", expected.runner_up)
+    assert found["logit"] == pytest.approx(expected.logit, abs=1e-4)
+    assert [one["name"] for one in found["drawn"]] == [one.name for one in expected.drawn]
+    assert found["edges"] == [list(edge) for edge in expected.edges]
+    assert len(found["neighbours"]) == 5
+
+
+def test_explanations_use_the_parameters_of_the_server(model, graph):
+    answers = Answers(model, graph, threads=1, epsilon=0.3)
+    assert answers.explained.maker_on(graph) == answers.maker
+    assert model.epsilon == "auto", "the model itself is unchanged"
+
+
 def test_names_are_completed(client):
     assert client.get("/nodes", params={"prefix": "NODE 29", "limit": 3}).json()["nodes"] == [
         "node 29",
@@ -98,6 +114,9 @@ def test_about_health_and_metrics(client):
         ("/predict", {"nodes": [1], "coverage": 0.9999}, 422, "held-out nodes can vouch"),
         ("/predict", {"nodes": [1], "stray": 1}, 422, "Extra inputs"),
         ("/predict", {"nodes": [{"a": 1}]}, 422, "valid"),
+        ("/explain", {"node": "node 30x"}, 404, "Did you mean 'node 30'"),
+        ("/explain", {"node": 1, "class": "green"}, 422, "there is no class 'green'"),
+        ("/explain", {"node": 1, "top": 0}, 422, "greater than or equal to 1"),
         ("/predict-new", {"nodes": [{"neighbours": ["nobody"]}]}, 404, "there is no node 'nobody'"),
         ("/predict-new", {"nodes": [{"neighbours": [1], "features": {"z": 1}}]}, 422, "there is no feature 'z'"),
         ("/predict-new", {"nodes": [{"neighbours": [1], "features": [1.0]}]}, 422, "1 features; expected 4"),
@@ -122,7 +141,7 @@ def test_other_sites_hosts_and_large_bodies_are_refused(client, monkeypatch):
 
 
 def test_pages_carry_a_policy_and_no_address_of_another_site(client):
-    for path in ("/", "/docs", "/page.js", "/page.css"):
+    for path, _, _ in PAGES:
         answer = client.get(path)
         assert answer.status_code == 200
         assert "default-src 'self'" in answer.headers["content-security-policy"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from copy import copy
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,9 @@ class Answers:
         }  # read once, not each time
         changes |= {} if epsilon is None else {"epsilon": epsilon}
         self.maker = replace(maker, params=replace(maker.params, **changes))
+        self.explained = copy(model)  # the same networks, with this server's threads, memory and epsilon
+        for name in ("threads", "memory", "epsilon"):
+            setattr(self.explained, name, getattr(self.maker.params, name))
         self._all = None  # probabilities of all nodes
         if self.maker.params.engine == "exact":
             # Exact propagation goes over the whole graph, for one node or for all: so it is done once, for all.
@@ -159,8 +163,14 @@ class Answers:
         return found if sp.issparse(self.graph.features) else found.toarray()
 
     def explain(self, node: int | str, class_: str | int | None, top: int) -> dict[str, Any]:
-        """Why a node gets its label, with a picture."""
-        raise InputError("explanations are not served yet")
+        """Why a node gets its label, with the nodes and edges of a picture."""
+        from nodewise.explaining.explain import explain
+
+        place = self.node(node)
+        if class_ is not None and str(class_) not in self.classes:
+            raise InputError(f"there is no class {str(class_)!r}; GET /about lists them")
+        found = explain(self.explained, self.seen, place, class_, top)
+        return found.to_json() | {"drawn": [asdict(one) for one in found.drawn], "edges": found.edges}
 
     def about(self) -> About:
         graph = self.graph

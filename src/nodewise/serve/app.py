@@ -41,7 +41,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         503: "Too many questions; see Retry-After",
     }.items()
 }
-CONTENT_POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
+CONTENT_POLICY = "default-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 
 def make_app(answers: Answers, hosts: Sequence[str] = HERE) -> FastAPI:
@@ -104,6 +104,7 @@ def make_app(answers: Answers, hosts: Sequence[str] = HERE) -> FastAPI:
 
     @app.get("/healthz")
     async def healthz() -> dict[str, str]:
+        """Whether this worker answers."""
         return {"status": "ok"}
 
     @app.get("/metrics", response_class=Response)
@@ -121,11 +122,12 @@ def make_app(answers: Answers, hosts: Sequence[str] = HERE) -> FastAPI:
     return app
 
 
+SCRIPTS = ("page", "picture", "completion", "elements", "docs")
 PAGES = (
     ("/", "page.html", "text/html"),
     ("/page.css", "page.css", "text/css"),
-    ("/page.js", "page.js", "text/javascript"),
     ("/docs", "docs.html", "text/html"),
+    *((f"/{name}.js", f"{name}.js", "text/javascript") for name in SCRIPTS),
 )
 
 
