@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 
 import numpy as np
@@ -234,3 +235,16 @@ def test_a_request_that_takes_too_long_is_503(model, graph, monkeypatch):
     assert answer.status_code == 503
     assert "no answer within 0.05 s" in answer.text
     gate.set()
+
+
+def test_an_address_that_is_taken_is_one_line(model, graph, run, tmp_path):
+    model.save(tmp_path / "model")
+    nw.write_store(graph, tmp_path / "store")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        code, _, err = run("serve", tmp_path / "model", tmp_path / "store", "--port", port)
+    assert code == 2
+    assert f"127.0.0.1:{port}: cannot listen there" in err
+    assert err.count("\n") == 1

@@ -38,8 +38,8 @@ def serve(
         raise InputError(
             f"serving needs FastAPI, uvicorn and prometheus-client ({error}); pip install 'nodewise[serve]'"
         ) from error
-    say(f"http://{host}:{port} shows a page, http://{host}:{port}/docs the questions; Ctrl-C ends it")
+    words = f"http://{host}:{port} shows a page, http://{host}:{port}/docs the questions; Ctrl-C ends it"
     start(
         model, source, host=host, port=port, workers=workers, threads=threads, epsilon=epsilon,
-        allow_hosts=allow_host or (), data_dir=data_dir,
+        allow_hosts=allow_host or (), data_dir=data_dir, ready=lambda: say(words),
     )  # fmt: skip

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import socket
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from prometheus_client import generate_latest
 
-from nodewise._util.errors import NodewiseError
+from nodewise._util.errors import InputError, NodewiseError
 from nodewise._version import __version__
 from nodewise.batch.opened import open_model, resolve_source
 from nodewise.datasets import load
@@ -47,7 +48,9 @@ CONTENT_POLICY = "default-src 'self'; img-src 'self' data:; base-uri 'none'; for
 def make_app(answers: Answers, hosts: Sequence[str] = HERE) -> FastAPI:
     """The application that answers with these."""
     app = FastAPI(title="nodewise", version=__version__, docs_url=None, redoc_url=None, responses=PROBLEMS)
-    metrics, batcher = Metrics(), Batcher(answers.probabilities)
+    metrics = Metrics()
+    batcher = Batcher(answers.probabilities, metrics.note_batch)
+    metrics.waiting.set_function(lambda: batcher.waiting)
     app.state.batcher = batcher
 
     @app.exception_handler(UnknownNodeError)
@@ -110,9 +113,6 @@ def make_app(answers: Answers, hosts: Sequence[str] = HERE) -> FastAPI:
     @app.get("/metrics", response_class=Response)
     async def measured() -> Response:
         """Metrics of this worker, as Prometheus reads them."""
-        metrics.waiting.set(batcher.waiting)
-        for counter, total in ((metrics.nodes, batcher.nodes), (metrics.batches, batcher.batches)):
-            counter.inc(total - counter._value.get())
         return Response(generate_latest(metrics.registry), media_type="text/plain; version=0.0.4")
 
     for path, file, kind in PAGES:
@@ -151,6 +151,19 @@ def from_environment() -> FastAPI:
     return make_app(Answers(model, graph, threads, epsilon), hosts)
 
 
+def _check_address(host: str, port: int) -> None:
+    """Raise unless a server can listen there."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        with socket.socket(family, socket.SOCK_STREAM) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((host, port))
+    except OSError as error:
+        raise InputError(
+            f"{host}:{port}: cannot listen there ({error.strerror}); choose another --port or --host"
+        ) from error
+
+
 def serve(
     model: str | Path,
     source: str,
@@ -162,12 +175,17 @@ def serve(
     epsilon: float | None = None,
     allow_hosts: Sequence[str] = (),
     data_dir: str | Path | None = None,
+    ready: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve ``model`` on the graph at ``source`` until a signal ends it; what was accepted is answered first."""
+    """Serve ``model`` on the graph at ``source`` until a signal ends it; what was accepted is answered first.
+
+    ``ready`` is called when model and graph are loaded, and the server is about to listen.
+    """
     import uvicorn
 
     from nodewise._util.threads import thread_count
 
+    _check_address(host, port)
     place, folder = resolve_source(source, data_dir)
     answers = Answers(open_model(os.path.abspath(model)), load(place, folder))  # says what is wrong, if anything
     answers.probabilities([0])  # compiles the kernels before the workers start
@@ -178,6 +196,7 @@ def serve(
         if value is not None:
             os.environ[f"{SETTINGS}_{name.upper()}"] = str(value)
     del answers
+    ready()
     uvicorn.run(
         "nodewise.serve.app:from_environment", factory=True, host=host, port=port, workers=workers, log_level="warning",
         timeout_graceful_shutdown=30, limit_concurrency=2000, h11_max_incomplete_event_size=1 << 16,

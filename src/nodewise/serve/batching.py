@@ -18,13 +18,15 @@ class QueueFullError(Exception):
 class Batcher:
     """Answers questions about nodes: ``answer(items)`` gets those of all waiting questions, on a thread of its own."""
 
-    def __init__(self, answer: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
-        self._answer = answer
+    def __init__(
+        self, answer: Callable[[Sequence[Any]], Sequence[Any]], after: Callable[[int], None] = lambda size: None
+    ) -> None:
+        self._answer, self._after = answer, after  # the latter gets the size of each batch
         self._waiting: list[tuple[Sequence[Any], asyncio.Future[list[Any]]]] = []
         self._thread = ThreadPoolExecutor(1, "answers")
+        self._others = ThreadPoolExecutor(2, "others")
         self._busy = False
-        self.waiting = 0  # nodes
-        self.batches = self.nodes = 0  # so far
+        self.waiting = 0  # nodes, and other pieces of work
 
     async def ask(self, items: Sequence[Any]) -> list[Any]:
         """The answers, in order; raises what ``answer`` raised, or QueueFullError at once."""
@@ -62,16 +64,18 @@ class Batcher:
                         found.set_result(list(answers[first : first + len(asked)]))
                     first += len(asked)
             self.waiting -= size
-            self.batches += 1
-            self.nodes += size
+            self._after(size)
         self._busy = False
 
     async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Another piece of work on the same thread, so that at most one computes at a time."""
+        """Another piece of work, on one of two threads beside; it counts as waiting until it is done."""
         if self.waiting + 1 > MOST_WAITING:
             raise QueueFullError
         self.waiting += 1
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
-        finally:
-            self.waiting -= 1
+        done = self._others.submit(function, *arguments)
+        loop = asyncio.get_running_loop()
+        done.add_done_callback(lambda _: loop.call_soon_threadsafe(self._less))
+        return await asyncio.wrap_future(done)
+
+    def _less(self) -> None:
+        self.waiting -= 1

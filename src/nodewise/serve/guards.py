@@ -36,6 +36,10 @@ class Metrics:
         self.nodes = Counter("nodewise_answered_nodes", "Nodes answered.", registry=self.registry)
         self.batches = Counter("nodewise_batches", "Batches of nodes computed together.", registry=self.registry)
 
+    def note_batch(self, size: int) -> None:
+        self.batches.inc()
+        self.nodes.inc(size)
+
 
 class Guard:
     """Checks each request before the application sees it, and counts what came of it.
