@@ -58,7 +58,7 @@ class Server:
         command = [sys.executable, "-m", "nodewise", "serve", str(model), source, "--port", str(PORT)]
         self.process = subprocess.Popen([*command, "--workers", str(workers), *options])
         deadline = time.monotonic() + 300
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline and self.process.poll() is None:
             try:
                 asyncio.run(ask([0], 1, 0.2))
                 return

@@ -178,15 +178,12 @@ def _number(value: float | None, digits: int, scale: int = 1) -> str:
 
 
 def _score(result: Evaluation) -> str:
-    from nodewise.learn.metrics import wilson_interval
-
     if result.test_f1_mean is None or result.test_f1_std is None:
         return "no test nodes, so no score"
     if len(result.test_f1) > 1:
         spread = f" ± {100 * result.test_f1_std:.2f} over {len(result.test_f1)} splits"
     else:
-        nodes = sum(s.sizes["test"] for s in result.splits)
-        low, high = wilson_interval(result.test_f1_mean, nodes)
+        (nodes, (low, high)) = next((s.sizes["test"], s.test_interval) for s in result.splits if s.test_interval)
         spread = f" ({nodes:,} test nodes; 95% interval {100 * low:.1f} to {100 * high:.1f})"
     macro, loss, error = (result.mean(f"test_{name}") or 0.0 for name in ("macro_f1", "log_loss", "calibration_error"))
     return (

@@ -77,8 +77,7 @@ def reads_in_order(features: Features, entries: int) -> bool:
     stored = _stored(features)
     if stored is None:
         return False
-    absent = _absent(stored)
-    return _in_order(absent) < _at_random(absent, entries, stored)
+    return _better_in_order(stored, entries)
 
 
 def bring_in(graph: Graph, targets: int, reach: IntArray, how: Sampling) -> None:
@@ -86,9 +85,17 @@ def bring_in(graph: Graph, targets: int, reach: IntArray, how: Sampling) -> None
     longest = float(reach.max(initial=0))
     steps = targets * min(how.theta * longest, 3.0 * how.first_k + longest)
     for array in (graph.indptr, graph.indices):
-        absent = _absent(array)
-        if _in_order(absent) < _at_random(absent, steps, array) and array.nbytes < available_memory():
+        if _better_in_order(array, steps) and array.nbytes < available_memory():
             preload(array)
+
+
+def _better_in_order(array: AnyArray, touches: float) -> bool:
+    """Whether what is not in memory of an array is read sooner front to back than by this many random reads.
+
+    Both times grow with what is absent, so that decides only if there is any: to ask the system takes milliseconds for
+    a large file, which one node does not have.
+    """
+    return _in_order(array.nbytes) < _at_random(array.nbytes, touches, array) and _absent(array) > 0
 
 
 def _stored(features: Features) -> AnyArray | None:

@@ -44,6 +44,10 @@ FOREIGN = {  # how files begin that are something else than their names say
     b"\xff\xfe": "text in UTF-16 or UTF-32; save it in UTF-8",
     b"\xfe\xff": "text in UTF-16; save it in UTF-8",
 }
+WHICH = (
+    "If it is a row, pass --no-header, or --header-in with those of edges, features and labels that have names of "
+    "columns; if it is not, --header (Python: header=False, header=['labels'], header=True)"
+)
 NO_NUMBERS = ("", "nan", "na", "null", "inf", "+inf", "-inf")  # written for missing numbers
 BLOCK_BYTES = 1 << 20  # Arrow reads dozens ahead
 SAMPLE_BYTES = 1 << 20  # from which the number of rows is estimated
@@ -161,7 +165,7 @@ def open_text(path: Path, header: bool | None = None, delimiter: str | None = No
         comments, delimiter, records = _first_records(path, delimiter)
     if not records:
         raise InputError(f"{path}: the file is empty; expected rows of fields separated by {_named(delimiter)}")
-    named = _is_header(records[0]) if header is None else header
+    named = _is_header(records[0], comments > 0) if header is None else header
     names = [field.strip() for field in records[0]] if named else [str(i + 1) for i in range(len(records[0]))]
     if any("\udc80" <= letter <= "\udcff" for letter in "".join(names)):
         raise InputError(f"{path}: the first line is not text in UTF-8; save the file in that encoding")
@@ -179,14 +183,10 @@ def refuse_header_that_is_data(table: TextTable, columns: list[Column]) -> None:
     for column, name in itertools.product(text, [column.name for column in text]):
         if pc.index(column.values, name).as_py() >= 0:
             raise InputError(
-                f"{table.path}: the first line may be column names or a row: {name!r} occurs as a value, too. Pass "
-                f"--no-header if it is a row, --header if not (Python: header=False, header=True)"
+                f"{table.path}: the first line may be column names or a row: {name!r} occurs as a value, too. {WHICH}"
             )
     if len(text) == len(columns) and not any(name.strip().lower() in KNOWN_NAMES for name in table.names):
-        warn(
-            f"{table.path}: the first line ({', '.join(table.names)[:80]}) is taken as names of columns; pass "
-            f"--no-header if it is a row, --header if not (Python: header=False, header=True)"
-        )
+        warn(f"{table.path}: the first line ({', '.join(table.names)[:80]}) is taken as names of columns. {WHICH}")
 
 
 def _reading(path: Path) -> AbstractContextManager[None]:
@@ -234,9 +234,11 @@ class _EvenBlanks:
         return b"\n".join(b"\t".join(line.split()) for line in lines.split(b"\n")) + end
 
 
-def _is_header(first: list[str]) -> bool:
+def _is_header(first: list[str], after_comments: bool) -> bool:
     if first[0].strip().lower() in NODE_NAMES and len(first) > 1:
         return True
+    if after_comments:  # which say what there is to say, so that a line of words is a row
+        return all(field.strip().lower() in KNOWN_NAMES for field in first[:2])
     return not any(re.match(NUMBER, field) for field in first[:2])
 
 
@@ -271,26 +273,49 @@ def _delimiter(line: str, suffix: str) -> str:
 def _opened(table: TextTable, types: Mapping[int, Any], threads: bool = True, on_uneven: Any = None) -> Any:
     """A reader of batches; Arrow reads the first one here."""
     table.file, stream = _opened_bytes(table.path)
-    blanks = table.delimiter == BLANK
-    return pacsv.open_csv(
-        _EvenBlanks(stream) if blanks else stream,
-        pacsv.ReadOptions(
-            use_threads=threads,
-            block_size=table.block_bytes,
-            skip_rows=table.comments,
-            column_names=[f"c{i}" for i in range(len(table.names))],  # the file's own need not be unique
-            skip_rows_after_names=int(table.named),
-        ),
-        pacsv.ParseOptions(
-            delimiter="\t" if blanks else table.delimiter, newlines_in_values=True, invalid_row_handler=on_uneven
-        ),
-        pacsv.ConvertOptions(
-            column_types={f"c{i}": kind for i, kind in types.items()},
-            include_columns=[f"c{i}" for i in types],
-            null_values=[""],
-            strings_can_be_null=False,
-        ),
+    if table.delimiter == BLANK:
+        return _blank_batches(table, _EvenBlanks(stream), types, threads, on_uneven)
+    return pacsv.open_csv(stream, *_options(table, types, threads, on_uneven))
+
+
+def _options(
+    table: TextTable, types: Mapping[int, Any], threads: bool, on_uneven: Any, first: bool = True, size: int = 0
+) -> tuple[Any, Any, Any]:
+    read = pacsv.ReadOptions(
+        use_threads=threads,
+        block_size=max(size, table.block_bytes),
+        skip_rows=table.comments if first else 0,
+        column_names=[f"c{i}" for i in range(len(table.names))],  # the file's own need not be unique
+        skip_rows_after_names=int(table.named and first),
     )
+    delimiter = "\t" if table.delimiter == BLANK else table.delimiter
+    parse = pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=on_uneven)
+    convert = pacsv.ConvertOptions(
+        column_types={f"c{i}": kind for i, kind in types.items()},
+        include_columns=[f"c{i}" for i in types],
+        null_values=[""],
+        strings_can_be_null=False,
+    )
+    return read, parse, convert
+
+
+def _blank_batches(
+    table: TextTable, lines: _EvenBlanks, types: Mapping[int, Any], threads: bool, on_uneven: Any
+) -> Iterator[Any]:
+    """Batches of lines with even blanks, block by block: Arrow's own reader would call Python from a thread of its own,
+    which crashes where the process ends before the file does."""
+    before, passed = 0, table.comments + table.named  # lines; those that are no rows
+    while block := lines.read(table.block_bytes):
+        count = block.count(b"\n") + (not block.endswith(b"\n"))
+        if before + count > passed and (before or block.split(b"\n", passed)[-1].strip()):
+
+            def offset(row: Any, before: int = before) -> Any:
+                return on_uneven(row._replace(number=row.number + before))
+
+            handler = None if on_uneven is None else offset
+            options = _options(table, types, threads, handler, first=not before, size=len(block) + 1)
+            yield from pacsv.read_csv(pa.BufferReader(block), *options).to_batches()
+        before += count
 
 
 def _raw_batches(table: TextTable, columns: list[int], skip: int) -> Iterator[Any]:

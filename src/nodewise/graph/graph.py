@@ -452,7 +452,7 @@ class Graph:
             kind = "sparse " if sp.issparse(self.features) else ""
             parts.append(f"features={kind}{self.num_features:,}")
         if self.labels is not None:
-            parts.append(f"labels={self.labels.shape[1]} per node" if self.multilabel else "labels")
+            parts.append(f"labels={self.labels.shape[1]}, several per node" if self.multilabel else "labels")
         return f"Graph({', '.join(parts)})"
 
 

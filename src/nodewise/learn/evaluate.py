@@ -15,6 +15,7 @@ from sklearn.base import clone
 
 from nodewise._util.errors import InputError, warn
 from nodewise._util.types import AnyArray, BoolArray, FloatArray, IntArray
+from nodewise._util.words import counted
 from nodewise._version import __version__
 from nodewise.graph import Graph
 from nodewise.graph.checks import UNKNOWN
@@ -44,6 +45,7 @@ class SplitResult:
     test_macro_f1: float | None
     test_log_loss: float | None
     test_calibration_error: float | None
+    test_interval: tuple[float, float] | None  # of test_f1, 95%
     preparation_seconds: float
     train_seconds: float
     seconds: dict[str, float]
@@ -161,7 +163,10 @@ def evaluate(
         predicted = fitted.labels_of_proba(proba)
         truths.append(truth)
         guesses.append(predicted)
-        scores = _scores(fitted, truth, predicted, proba) if split.test.size else dict.fromkeys(SCORES)
+        scores: dict[str, Any] = dict.fromkeys((*SCORES, "test_interval"))
+        if split.test.size:
+            interval = micro_f1_interval(truth, predicted)
+            scores = {**_scores(fitted, truth, predicted, proba), "test_interval": interval}
         results.append(_result(number, split, fitted, scores))
         if done is not None:
             done(results[-1])
@@ -217,6 +222,12 @@ def score_model(model: NodeClassifier, graph: Graph, labels: str | Path | None =
             f"with labels that it has not seen, or train it with --no-refit"
         )
     truth, known, names = model._classes.truth(graph, nodes)
+    if names[len(model.classes_) :]:
+        new = names[len(model.classes_) :]
+        warn(
+            f"{labels or graph.name}: {counted(len(new), 'label')} that the model does not know and never predicts: "
+            f"{', '.join(new[:5])}{', …' if len(new) > 5 else ''}"
+        )
     proba = model.predict_proba(graph, nodes)
     predicted = model.labels_of_proba(proba)
     if graph.multilabel:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from nodewise._util.errors import InputError
 from nodewise.learn import saved
 from nodewise.learn.evaluate import held_out_score, votes_of
 from nodewise.learn.nigcn import NIGCN
+from nodewise.store import is_store
 
 
 def describe_model(path: str | Path) -> dict[str, Any]:
@@ -25,6 +27,8 @@ def describe_model(path: str | Path) -> dict[str, Any]:
     (500, 120, ['0', '1', '2'])
     """
     folder = Path(path)
+    if is_store(folder):
+        raise InputError(f"{path}: this is a store; nodewise info {path} describes it, and describe a model")
     model, config = NIGCN.load(folder), saved.read_config(folder)
     learned = model.learned_from_
     facts = {

@@ -80,10 +80,15 @@ def _graph(found: Findings) -> str:
         "Labelled nodes by class", [one["label"] for one in shown], [one["nodes"] for one in shown], "nodes"
     )
     cells = [(one["label"], f"{one['nodes']:,}", _percent(one["homophily"])) for one in shown]
-    classes = table(("class", "labelled nodes", "neighbours of the same class, %"), cells)
+    classes = table(("class", "labelled nodes", "neighbours of the same class, %"), cells) + _others(len(found.labels))
     return section(
         "The graph and its labels", paragraph(words), figures(("Neighbours", degrees), ("Classes", balance)), classes
     )
+
+
+def _others(classes: int) -> str:
+    more = classes - MOST_BARS
+    return paragraph(f"And {more:,} smaller classes, which nodewise report --json lists.") if more > 0 else ""
 
 
 def _score(found: Findings) -> str:
@@ -101,7 +106,7 @@ def _score(found: Findings) -> str:
         for one in sorted(found.classes, key=lambda one: -one["support"])
         if one["support"]
     ]
-    classes = table(("class", "precision, %", "recall, %", "nodes"), cells)
+    classes = table(("class", "precision, %", "recall, %", "nodes"), cells[:MOST_BARS]) + _others(len(cells))
     return section(
         "How good is it?",
         paragraph(words),
