@@ -84,7 +84,7 @@ def test_train_json_has_the_documented_shape(run, store, tmp_path):
     result = json.loads(out)
     assert code == 0
     assert {"dataset", "engine", "splits", "test_f1_mean", "test_f1_std", "params", "versions"} <= set(result)
-    scores = {"val_f1", "test_f1", "test_macro_f1", "test_log_loss", "test_calibration_error"}
+    scores = {"val_f1", "test_f1", "test_macro_f1", "test_log_loss", "test_calibration_error", "test_interval"}
     seconds = {"preparation_seconds", "train_seconds", "seconds"}
     facts = {"split", "sizes", "epochs", "auto_params", "members"}
     assert [set(s) for s in result["splits"]] == [scores | seconds | facts] * 2
