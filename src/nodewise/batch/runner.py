@@ -162,7 +162,7 @@ def _planned(job: Job, nodes: str) -> tuple[Job, IntArray | None]:
     try:
         fitting = model.maker_on(graph)
     except InputError as error:
-        raise InputError(f"{graph.name} does not fit the model in {job.model}: {error}") from error
+        raise InputError(f"{Path(job.source).name} does not fit the model in {job.model}: {error}") from error
     maker = with_resources(fitting, job.threads, job.memory, job.crowded, job.engine)
     check_params(maker.params)
     if job.choice.coverage is not None:

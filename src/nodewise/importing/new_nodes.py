@@ -33,6 +33,7 @@ def with_new_nodes(graph: Graph, edges: Any, features: Any | None = None) -> Ext
 
     New nodes are those of ``features`` or, where the graph has none, those ends of ``edges`` that it does not know.
 
+    >>> import pyarrow as pa
     >>> edges = pa.table({"source": ["dee"], "target": ["bob"]})
     >>> with_new_nodes(Graph.from_edges([[0, 1], [1, 2]], node_names=["ann", "bob", "cy"]), edges).node_names[3]
     'dee'
