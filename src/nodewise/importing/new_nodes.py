@@ -29,7 +29,7 @@ MADE = ("=", " is missing")  # in names of features that were made from a column
 
 
 def with_new_nodes(graph: Graph, edges: Any, features: Any | None = None) -> ExtendedGraph:
-    """The graph with the new nodes of files, queries or frames laid over it; see :meth:`Graph.extended`.
+    """The graph with the new nodes of files or frames laid over it; see :meth:`Graph.extended`.
 
     New nodes are those of ``features`` or, where the graph has none, those ends of ``edges`` that it does not know.
 
