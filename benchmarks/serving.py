@@ -4,7 +4,8 @@
 
 Graphs: `pubmed`; `million`, a synthetic graph of a million nodes; `papers`, the shape of ogbn-papers100M at a tenth of
 its size (11 M nodes), made in --folder on first use. Each client asks about one random node at a time, on a connection
-that stays open. `--requests N` follows the memory of one worker over N requests instead.
+that stays open. `--requests N` follows the memory of one worker over N requests instead, `--profile` says where the
+time of one node goes (for graphs that are sampled; the rest of p50 is HTTP, JSON and the queue).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import papers_store
 
 CLIENTS, WORKERS, SECONDS = (1, 8, 64), (1, 2), 6.0
 PORT = 8765
+FOLDER = Path(os.environ.get("TMPDIR", "/tmp")) / "nodewise-serving"  # where graphs are made
 
 
 def prepared(name: str, folder: Path) -> tuple[str, int]:
@@ -46,8 +48,7 @@ def prepared(name: str, folder: Path) -> tuple[str, int]:
     if not model.exists():
         random = np.random.default_rng(0)
         labelled = random.permutation(np.flatnonzero(graph.labels >= 0))[:4000]
-        engine = "auto" if name == "pubmed" else "stratified"
-        nw.NIGCN(engine=engine).fit(graph, labelled[:3000], labelled[3000:]).save(model)
+        nw.NIGCN().fit(graph, labelled[:3000], labelled[3000:]).save(model)
     return source, graph.num_nodes
 
 
@@ -138,11 +139,33 @@ def follow_memory(name: str, folder: Path, requests: int) -> list[dict[str, floa
     return curve
 
 
+def profile(name: str, folder: Path) -> dict[str, float]:
+    """Median milliseconds of the parts of one node's answer, in this process, on one thread."""
+    source, count = prepared(name, folder)
+    graph, model = nw.open_store(source, verify=False), nw.NIGCN.load(folder / f"{name}-model", threads=1)
+    maker = model.maker_on(graph)
+    parts: dict[str, list[float]] = {}
+    for node in np.random.default_rng(2).integers(0, count, 500):
+        started = time.perf_counter()
+        diffusion = nw.diffuse(graph, [node], **vars(maker.on(graph)))
+        total = diffusion.apply(graph.features, maker.feature_norm)
+        row = maker.finish(graph, np.array([node]), total)
+        made = time.perf_counter()
+        model.proba_of_rows(row)
+        done = time.perf_counter()
+        spent = {**diffusion.phases, "networks": done - made, "all": done - started}
+        spent["checks and planning"] = spent["all"] - sum(value for part, value in spent.items() if part != "all")
+        for part, value in spent.items():
+            parts.setdefault(part, []).append(1000 * value)
+    return {part: float(np.median(values[100:])) for part, values in parts.items()}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="+", choices=["pubmed", "million", "papers"])
-    parser.add_argument("--folder", type=Path, default=Path(os.environ.get("TMPDIR", "/tmp")) / "nodewise-serving")
+    parser.add_argument("--folder", type=Path, default=FOLDER)
     parser.add_argument("--requests", type=int, help="follow the memory over so many requests")
+    parser.add_argument("--profile", action="store_true", help="say where the time of one node goes")
     parser.add_argument("--epsilon", help="of the served model, in place of its own")
     parser.add_argument("-o", "--output", type=Path, required=True)
     options = parser.parse_args()
@@ -150,7 +173,10 @@ def main() -> None:
     found = json.loads(options.output.read_text()) if options.output.exists() else {}
     extra = ["--epsilon", options.epsilon] if options.epsilon else []
     for name in options.names:
-        if options.requests:
+        if options.profile:
+            found[f"{name}, profile"] = profile(name, options.folder)
+            print(name, found[f"{name}, profile"])
+        elif options.requests:
             found[f"{name}, memory"] = follow_memory(name, options.folder, options.requests)
         else:
             found[f"{name}, epsilon {options.epsilon}" if extra else name] = measure(name, options.folder, extra)

@@ -86,6 +86,16 @@ def test_the_planner_streams_what_is_not_in_memory_and_much_asked_for(crowd, tmp
     assert not plan.reads_in_order(stored, 10**9)
 
 
+def test_the_planner_does_not_ask_again_about_a_file_that_was_in_memory_a_moment_ago(crowd, tmp_path, monkeypatch):
+    stored, asked, now = on_disk(crowd.features, tmp_path), [], [100.0]
+    monkeypatch.setattr(plan, "resident_share", lambda _: asked.append(1) or 1.0)
+    monkeypatch.setattr(plan.time, "monotonic", lambda: now[0])
+    for seconds in (0, 1, plan.STAYS + 1):
+        now[0] = 100.0 + seconds
+        assert not plan.reads_in_order(stored, 10**9)
+    assert len(asked) == 2
+
+
 def test_walks_on_disk_first_bring_the_adjacency_in_where_they_touch_most_of_it(crowd, monkeypatch):
     read = []
     monkeypatch.setattr(plan, "resident_share", lambda _: 0.0)

@@ -174,10 +174,10 @@ def diffuse(
     ``omega`` and ``rho`` shape the weight of a hop (:func:`ghd`), ``tau`` sets how deep to go
     (:func:`diffusion_lengths`; ``length`` sets one depth for all instead, ``max_hops`` bounds it), ``epsilon`` how
     small a weight may be and still be found. Engines: ``exact`` (NDM), ``walks`` (Algorithm 2), ``stratified`` (the
-    same expectation, less noise), ``auto`` (the cheapest; ``.plan`` says why). ``first_k=False`` drops the bound of
-    ``1/epsilon^2`` neighbours. ``mass`` says what a target's weights sum to when that bound stops the walks:
-    ``"theta"`` as published, ``"walks"`` keeps the sum, ``"reference"`` adds the node's own ``U(0)`` whole, as the
-    published program does.
+    same expectation, less noise), ``auto`` (exact or stratified, the cheaper; ``.plan`` says why). ``first_k=False``
+    drops the bound of ``1/epsilon^2`` neighbours. ``mass`` says what a target's weights sum to when that bound stops
+    the walks: ``"theta"`` as published, ``"walks"`` keeps the sum, ``"reference"`` adds the node's own ``U(0)`` whole,
+    as the published program does.
     ``memory`` ("4GB", or bytes; by default a quarter of what is available) bounds the exact engine's blocks.
 
     ``per_hop`` keeps the hops one by one instead of weighing them by ``omega`` and ``rho``: ``apply`` gives a hop bank

@@ -2,26 +2,29 @@
 
 A cost is a count of work times nanoseconds per unit, measured on an ordinary two-core machine;
 ``benchmarks/diffusion.py`` shows how good the choices are. Nothing is timed: the work, the memory allowed and the share
-of each file that is in memory decide. What sampling costs depends on how soon walkers meet and how soon first-K stops
-them: a pilot of a few targets counts that. The part of a file that is not in memory costs the disk's time: per page
-where it is read at random, per byte where it is read front to back.
+of each file that is in memory decide. What sampling costs depends on how soon walkers meet: a pilot of a few targets
+counts that. The part of a file that is not in memory costs the disk's time: per page where it is read at random, per
+byte where it is read front to back.
+
+Independent walks are not among the choices: stratified walks find as much at the same cost, or more.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
 
 from nodewise._util.memory import available_memory
-from nodewise._util.pagecache import PAGE, preload, resident_share
+from nodewise._util.pagecache import PAGE, FileSpan, file_span, preload, resident_share
 from nodewise._util.types import AnyArray, Features, IntArray
 from nodewise.diffusion import exact
 from nodewise.diffusion.params import Engine
-from nodewise.diffusion.walks import Sampling, stratify, walk
+from nodewise.diffusion.walks import Sampling, stratify
 from nodewise.graph import Graph
 from nodewise.graph.features import Quantized
 
@@ -29,13 +32,15 @@ ENTRY_BYTES = 32  # a neighbour's weight as it is found, joined with others and 
 PILOT = 4  # targets whose sampling is counted before deciding
 
 # Nanoseconds on one core.
-STEP, STEP_FAR = 5.0, 2.7  # a step of a walk, and what each doubling of the adjacency beyond half a megabyte adds
-TOGETHER = 2.1  # a stratified step, in steps of a walk: it looks its node up twice
+STEP, STEP_FAR = 10.5, 5.7  # a stratified step, and what each doubling of the adjacency beyond half a megabyte adds
 HOP, HOP_FAR = 0.25, 0.1  # a number of an exact hop, and what each doubling beyond the cache adds
 WEIGH = 2.5  # a target's weight for one node, made and scaled
 SPARSE_ROW, SPARSE_PRODUCT = 2.3, 0.8  # a non-zero of a feature row, gathered for a target or multiplied in a block
 DENSE_ENTRY, DENSE_ROW, DENSE_PRODUCT = 15.0, 0.2, 0.05  # a neighbour; a number of its row, gathered or multiplied
 DISK_BYTE, DISK_PAGE = 0.6, 40_000.0  # a byte of a file read front to back, a page touched at random
+
+STAYS = 60.0  # seconds
+_IN_MEMORY: dict[FileSpan, float] = {}  # files that were all in memory, and until when that is taken for granted
 
 
 @dataclass(frozen=True)
@@ -55,15 +60,17 @@ def make_plan(graph: Graph, nodes: IntArray, reach: IntArray, how: Sampling, eng
     if engine != "auto":
         return Plan(engine, "asked for")
     propagating = min(_exact_nanoseconds(graph, reach, graph.features, memory, how.threads).values())
-    pilot = 2.0 * PILOT * how.theta * float(reach.max(initial=0)) * _step_nanoseconds(graph)
+    pilot = PILOT * how.theta * float(reach.max(initial=0)) * _step_nanoseconds(graph)
     if propagating <= pilot:
         return Plan("exact", "small graph", {"exact": _seconds(propagating, how)})
     bring_in(graph, nodes.size, reach, how)  # or the pilot waits for the disk at every step
-    costs = {**_sampling_nanoseconds(graph, nodes, reach, how, memory), "exact": propagating}
-    seconds: dict[Engine, float] = {name: _seconds(cost, how) for name, cost in costs.items()}
-    best = min(seconds, key=lambda name: seconds[name])
-    others = ", ".join(f"{name} {value:.3g} s" for name, value in seconds.items() if name != best)
-    return Plan(best, f"expected to take {seconds[best]:.3g} s ({others})", seconds)
+    costs: dict[Engine, float] = {
+        "stratified": _sampling_nanoseconds(graph, nodes, reach, how, memory),
+        "exact": propagating,
+    }
+    seconds = {name: _seconds(cost, how) for name, cost in costs.items()}
+    best, other = sorted(seconds, key=lambda name: seconds[name])
+    return Plan(best, f"expected to take {seconds[best]:.3g} s ({other} {seconds[other]:.3g} s)", seconds)
 
 
 def exact_side(graph: Graph, reach: IntArray, features: Features, memory: int) -> Literal["features", "targets"]:
@@ -92,8 +99,7 @@ def bring_in(graph: Graph, targets: int, reach: IntArray, how: Sampling) -> None
 def _better_in_order(array: AnyArray, touches: float) -> bool:
     """Whether what is not in memory of an array is read sooner front to back than by this many random reads.
 
-    Both times grow with what is absent, so that decides only if there is any: to ask the system takes milliseconds for
-    a large file, which one node does not have.
+    Both times grow with what is absent, so that decides only if there is any.
     """
     return _in_order(array.nbytes) < _at_random(array.nbytes, touches, array) and _absent(array) > 0
 
@@ -106,8 +112,18 @@ def _stored(features: Features) -> AnyArray | None:
 
 
 def _absent(array: AnyArray) -> float:
-    """The bytes of an array that are not in memory."""
-    return (1.0 - resident_share(array)) * array.nbytes
+    """The bytes of an array that are not in memory.
+
+    To ask the system takes milliseconds for a large file, longer than one node. So an array that was all in memory is
+    taken to be so for another :data:`STAYS` seconds.
+    """
+    span, now = file_span(array), time.monotonic()
+    if span is not None and now < _IN_MEMORY.get(span, 0.0):
+        return 0.0
+    absent = (1.0 - resident_share(array)) * array.nbytes
+    if absent == 0 and span is not None:
+        _IN_MEMORY[span] = now + STAYS
+    return absent
 
 
 def _in_order(absent: float) -> float:
@@ -148,23 +164,16 @@ def _blocks(graph: Graph, columns: float, memory: int) -> float:
     return math.ceil(columns * exact.COLUMN_BYTES * graph.num_nodes / max(1, memory))
 
 
-def _sampling_nanoseconds(
-    graph: Graph, nodes: IntArray, reach: IntArray, how: Sampling, memory: int
-) -> dict[Engine, float]:
-    """What ``walks`` and ``stratified`` would cost, from a pilot of evenly chosen targets."""
+def _sampling_nanoseconds(graph: Graph, nodes: IntArray, reach: IntArray, how: Sampling, memory: int) -> float:
+    """What stratified walks would cost, from a pilot of evenly chosen targets."""
     chosen = np.unique(np.linspace(0, nodes.size - 1, min(PILOT, nodes.size)).astype(np.int64))
-    entry = 0.0 if graph.features is None else _entry_nanoseconds(graph.features)
     share = nodes.size / chosen.size
-    costs: dict[Engine, float] = {}
-    samplers: list[tuple[Engine, Any, float]] = [("walks", walk, 1.0), ("stratified", stratify, TOGETHER)]
-    for name, sampler, factor in samplers:
-        weights, _, steps = sampler(graph, nodes[chosen], reach[chosen], how)
-        stepping = factor * float(steps.sum()) * _step_nanoseconds(graph)
-        entries = share * weights.nodes.size
-        passes = math.ceil(entries * ENTRY_BYTES / max(1, memory))
-        disk = _disk_nanoseconds(graph.features, entries, passes)
-        costs[name] = share * stepping + entries * entry + disk * how.threads
-    return costs
+    weights, _, steps = stratify(graph, nodes[chosen], reach[chosen], how)
+    entries = share * weights.nodes.size
+    passes = math.ceil(entries * ENTRY_BYTES / max(1, memory))
+    disk = _disk_nanoseconds(graph.features, entries, passes)
+    summing = 0.0 if graph.features is None else entries * _entry_nanoseconds(graph.features)
+    return share * float(steps.sum()) * _step_nanoseconds(graph) + summing + disk * how.threads
 
 
 def _disk_nanoseconds(features: Features | None, entries: float, passes: int) -> float:

@@ -124,7 +124,10 @@ def walk(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) -> S
 
 
 def stratify(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) -> Sampled:
-    """``theta`` walkers per target that move together; of the nodes they visit the K heaviest are kept."""
+    """Walkers that move together, as many as can visit K nodes, or more (up to ``theta``) where they meet.
+
+    Of the nodes they visit the K heaviest are kept.
+    """
     most = most_visited(graph, int(lengths.max(initial=0)), how, stops=False)
 
     def scratch() -> Callable[..., int]:
@@ -136,11 +139,10 @@ def stratify(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) 
         ranks = np.empty(most, np.float64)
 
         def run(chunk: IntArray, reach: IntArray, nodes: AnyArray, weights: AnyArray, counts: _Counts) -> int:
-            counts.walks[:] = how.theta
             return int(kernels.stratify(
                 graph.indptr, graph.indices, graph.cumulative_weights, chunk, reach, how.hops, how.width,
                 how.theta, how.first_k, how.mass == "walks", how.seed, keys, values, waiting, used, frontier, edge,
-                amount, ranks, nodes, weights, counts.sizes, counts.steps,
+                amount, ranks, nodes, weights, *counts,
             ))  # fmt: skip
 
         return run

@@ -37,7 +37,7 @@ def describe(graph: Graph, tau: float, targets: int = 1640, **params: Any) -> di
         "labels": _labels(graph),
         "tau": tau,
         "lengths": {c: _spread(diffusion_lengths(graph, nodes, tau, c)) for c in ("paper", "reference")},
-        "plan": {"targets": chosen.size, "engine": plan.engine, "reason": plan.reason},
+        "plan": {"targets": chosen.size, "engine": plan.engine, "reason": plan.reason, "seconds": plan.seconds},
     }
 
 

@@ -338,29 +338,53 @@ def _keep_heaviest(keys, values, used, size, width, most, ranks):
 
 
 @njit(cache=True, nogil=True)
+def _slots(most):
+    """The size of a table for ``most`` nodes: a power of two, at most half full."""
+    size = 16
+    while size < 2 * most:
+        size *= 2
+    return size
+
+
+@njit(cache=True, nogil=True)
 def stratify(
     indptr, indices, cumulative, targets, lengths, hops, width, theta, most, keep_mass, seed,
-    keys, values, counts, used, frontier, edge, amount, ranks, out_nodes, out_weights, out_sizes, out_steps,
+    keys, values, counts, used, frontier, edge, amount, ranks, out_nodes, out_weights, out_sizes, out_walks, out_steps,
 ):  # fmt: skip
-    """All ``theta`` walkers of a target move together, as counts per node.
+    """The walkers of a target move together, as counts per node.
 
     Each node that holds walkers spreads them over its edges from one random number, every edge getting its expected
-    share rounded up or down, so a hop's counts are unbiased and vary less than independent walks. Of the nodes visited
-    the ``most`` heaviest are kept; ``keep_mass`` scales them to the weight of all.
+    share rounded up or down, so a hop's counts are unbiased and vary less than independent walks. There are as many
+    walkers as could visit ``most`` nodes; where they meet and visit less than half of that, four times as many start
+    anew, up to ``theta``. Of the nodes visited the ``most`` heaviest are kept; ``keep_mass`` scales them to the weight
+    of all.
     """
     direct = keys.size >= indptr.size
     total = 0
     for i in range(targets.size):
-        home = _slot(keys, targets[i], direct)
-        keys[home] = targets[i] + 1
-        used[0] = home
-        counts[home] = theta
-        size, out_steps[i] = _move_all(
-            indptr, indices, cumulative, lengths[i], hops, width, _stream(seed, targets[i]),
-            keys, direct, values, counts, used, frontier, edge, amount,
-        )  # fmt: skip
-        size, dropped = _keep_heaviest(keys, values, used, size, width, most, ranks)
-        scale = (dropped if keep_mass else 1.0) / theta
+        walkers = min(theta, max(1, most // max(1, lengths[i])))
+        state = _stream(seed, targets[i])
+        out_steps[i] = 0
+        while True:
+            # A table that is as small as it can be stays in cache.
+            table = keys if direct else keys[: min(keys.size, _slots(walkers * lengths[i] + 1))]
+            home = _slot(table, targets[i], direct)
+            table[home] = targets[i] + 1
+            used[0] = home
+            counts[home] = walkers
+            size, steps = _move_all(
+                indptr, indices, cumulative, lengths[i], hops, width, state + np.uint64(walkers) * _MIX1,
+                table, direct, values, counts, used, frontier, edge, amount,
+            )  # fmt: skip
+            out_steps[i] += steps
+            if walkers == theta or 2 * size >= most:
+                break
+            for j in range(size):
+                _clear_slot(table, values, used[j], width)
+            walkers = min(theta, 4 * walkers)
+        size, dropped = _keep_heaviest(table, values, used, size, width, most, ranks)
+        scale = (dropped if keep_mass else 1.0) / walkers
+        out_walks[i] = walkers
         sizes = out_sizes[i * width : (i + 1) * width]
-        total += _empty_table(keys, values, used, size, width, scale, out_nodes[total:], out_weights[total:], sizes)
+        total += _empty_table(table, values, used, size, width, scale, out_nodes[total:], out_weights[total:], sizes)
     return total
