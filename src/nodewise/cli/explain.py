@@ -54,13 +54,16 @@ def explain(
 
 
 def _print(found: Explanation) -> None:
-    from nodewise.explaining.explanation_page import rows_of_features, rows_of_neighbours, sentences
+    from nodewise.explaining.explanation_page import rows_of_features, rows_of_neighbours, rows_of_ridge, sentences
 
     head, rows = rows_of_neighbours(found)
     print_table(head, rows, right=("", *head[2:-1]))
     if found.features is not None:
         head, rows = rows_of_features(found)
         print_table(head, rows, right=head[1:])
+    if found.ridge is not None:
+        head, rows = rows_of_ridge(found)
+        print_table(head, rows, right=head[1:-1])
     classes = list(found.probabilities.items())[:SHOWN_CLASSES]
     lines = [
         ("predicted", ", ".join(found.predicted) or "none"),

@@ -14,25 +14,20 @@ from nodewise.explaining.explanation import (
     FeatureShare,
     Flip,
     LabelShare,
-    NamedNode,
     Neighbour,
     Rest,
-    SimilarNode,
 )
 from nodewise.explaining.flip import find_flip, predicted_columns
+from nodewise.explaining.labelled import SMALL, as_pair, named, ridge_shares, similar_nodes
 from nodewise.explaining.neighbourhood import edges_among, hops_from
 from nodewise.explaining.parts import Summed, by_feature, by_neighbour, linear_around, sum_around
 from nodewise.graph import Graph
 from nodewise.graph.checks import UNKNOWN
-from nodewise.graph.features import normalize
 from nodewise.learn.nigcn import NIGCN
 from nodewise.learn.rows import DiffusedRows
-from nodewise.learn.task import NO_NODES, check_graph, check_whole, featured, names_of, random_nodes
+from nodewise.learn.task import check_graph, check_whole, featured, names_of, random_nodes
 
-SMALL = 200_000  # nodes of a graph in which exact weights are affordable for one node
 DRAWN = 60  # neighbours in the picture
-SIMILAR, COMPARED, COMPARED_BYTES = 5, 500, 1 << 28  # similar nodes listed; nodes compared, and bytes of their rows
-EXACT_WORK = 1 << 28  # adjacency entries times features, up to which rows to compare with are exact
 
 
 def explain(
@@ -79,9 +74,10 @@ def explain(
     wanted = np.unique([*picture, *listed])
     found = dict(zip(wanted.tolist(), _neighbours(graph, place, summed, added, wanted), strict=True))
     features, others = _features(maker, graph, by_feature(maker, graph, summed, linear), top)
-    logit, bias = _pair(linear.values), _pair(linear.biases)
+    logit, bias = as_pair(linear.values), as_pair(linear.biases)
+    columns = [column] if second is None else [column, second]
     return Explanation(
-        **vars(_named(graph, np.array([place]))[0]),
+        **vars(named(graph, np.array([place]))[0]),
         graph=graph.name,
         probabilities={classes[i]: float(proba[0, i]) for i in ranked},
         predicted=_predicted(model, classes, proba),
@@ -92,11 +88,12 @@ def explain(
         margin=logit[1],
         bias_margin=bias[1],
         neighbours=[found[i] for i in listed],
-        rest=Rest(order.size - len(listed), *_pair(added[order[top:]].sum(0))),
+        rest=Rest(order.size - len(listed), *as_pair(added[order[top:]].sum(0))),
         features=features,
         rest_of_features=others,
         reached=_reached(graph, place, summed),
-        similar=_similar(model, maker, graph, place, summed.row),
+        similar=similar_nodes(model, maker, graph, place, summed.row),
+        ridge=None if sampled_instead else ridge_shares(model, maker, graph, summed.row, columns, top),
         flip=_flip(model, maker, graph, place, summed, added[:, -1], column, proba),
         engine=maker.params.engine,
         sampled_instead=sampled_instead,
@@ -119,11 +116,6 @@ def _class_column(classes: list[str], name: str) -> int:
     return classes.index(name)
 
 
-def _pair(values: DoubleArray) -> tuple[float, float | None]:
-    """What is added to the logit and, where there is a runner-up, to the margin over it."""
-    return float(values[0]), float(values[1]) if values.size > 1 else None
-
-
 def _predicted(model: NIGCN, classes: list[str], proba: FloatArray) -> list[str]:
     return [classes[i] for i in np.flatnonzero(predicted_columns(model, proba)[0])]
 
@@ -131,26 +123,12 @@ def _predicted(model: NIGCN, classes: list[str], proba: FloatArray) -> list[str]
 # ---------------------------------------------------------------------- nodes and features in words
 
 
-def _named(graph: Graph, nodes: IntArray) -> list[NamedNode]:
-    names = [None if graph.node_names is None else str(graph.node_names[node]) for node in nodes.tolist()]
-    return [NamedNode(*one) for one in zip(nodes.tolist(), names, _known_labels(graph, nodes), strict=True)]
-
-
-def _known_labels(graph: Graph, nodes: IntArray) -> list[list[str]]:
-    if graph.labels is None:
-        return [[] for _ in nodes]
-    labels = np.asarray(graph.labels[nodes])
-    if graph.multilabel:
-        return [names_of(graph, np.flatnonzero(row == 1)) for row in labels]
-    return [[] if label == UNKNOWN else names_of(graph, np.array([label])) for label in labels]
-
-
 def _neighbours(graph: Graph, node: int, summed: Summed, added: DoubleArray, places: IntArray) -> list[Neighbour]:
     wanted = np.zeros(summed.nodes.size, bool)
     wanted[places] = True
     hops = hops_from(graph, node, summed.nodes, wanted)[places].tolist()
-    weights, parts = summed.weights[places].tolist(), [_pair(added[place]) for place in places]
-    rows = zip(_named(graph, summed.nodes[places]), hops, weights, parts, strict=True)
+    weights, parts = summed.weights[places].tolist(), [as_pair(added[place]) for place in places]
+    rows = zip(named(graph, summed.nodes[places]), hops, weights, parts, strict=True)
     return [Neighbour(**vars(v), hop=None if hop < 0 else hop, weight=w, contribution=part[0], margin=part[1])
             for v, hop, w, part in rows]  # fmt: skip
 
@@ -163,8 +141,8 @@ def _features(
     order = np.argsort(-np.abs(added[:, 0]), kind="stable")
     order = order[added[order, 0] != 0]
     names = graph.feature_names
-    first = [FeatureShare(j, str(j if names is None else names[j]), *_pair(added[j])) for j in order[:top].tolist()]
-    return first, Rest(order.size - len(first), *_pair(added[order[top:]].sum(0)))
+    first = [FeatureShare(j, str(j if names is None else names[j]), *as_pair(added[j])) for j in order[:top].tolist()]
+    return first, Rest(order.size - len(first), *as_pair(added[order[top:]].sum(0)))
 
 
 def _reached(graph: Graph, node: int, summed: Summed) -> list[LabelShare]:
@@ -186,42 +164,7 @@ def _reached(graph: Graph, node: int, summed: Summed) -> list[LabelShare]:
     return [LabelShare(*row) for row in rows]
 
 
-# ---------------------------------------------------------------------- other nodes
-
-
-def _similar(model: NIGCN, maker: DiffusedRows, graph: Graph, node: int, row: FloatArray) -> list[SimilarNode] | None:
-    """Of the nodes that the model learned from, at most :data:`COMPARED`, those with the most similar rows."""
-    nodes = _learned_nodes(model, graph)
-    nodes = nodes[nodes != node]
-    if nodes.size == 0:
-        return None
-    most = max(1, min(COMPARED, COMPARED_BYTES // (4 * row.size)))
-    if nodes.size > most:
-        nodes = np.sort(np.random.default_rng(0).choice(nodes, most, replace=False))
-    if maker.params.engine != "exact" or graph.num_entries * graph.num_features > EXACT_WORK:
-        maker = maker.with_engine("walks")  # the same rows on average, by the engine that is quickest for many
-    cosines = normalize(maker.rows(graph, nodes), "l2") @ normalize(row[None], "l2")[0]
-    first = np.argsort(-cosines, kind="stable")[:SIMILAR]
-    return [
-        SimilarNode(**vars(v), similarity=float(c))
-        for v, c in zip(_named(graph, nodes[first]), cosines[first], strict=True)
-    ]
-
-
-def _learned_nodes(model: NIGCN, graph: Graph) -> IntArray:
-    """The nodes that the model learned from, found without a look at all nodes of a large graph."""
-    learned = model.learned_from_
-    if learned is None or graph.labels is None or learned.named != (graph.node_names is not None):
-        return NO_NODES
-    if not learned.named:
-        nodes = learned.keys if learned.nodes == graph.num_nodes else NO_NODES
-    else:
-        held = model.held_out_.nodes
-        some = [held[held < graph.num_nodes], *graph.splits.values()]
-        nodes = np.arange(graph.num_nodes) if graph.num_nodes <= SMALL else np.unique(np.concatenate(some))
-    labels = np.asarray(graph.labels[nodes])
-    nodes = nodes[labels.any(1) if graph.multilabel else labels != UNKNOWN]
-    return nodes[learned.includes(graph, nodes)] if learned.named else nodes
+# ---------------------------------------------------------------------- what would have to go
 
 
 def _flip(

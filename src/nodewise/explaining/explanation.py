@@ -44,6 +44,14 @@ class SimilarNode(NamedNode):
 
 
 @dataclass(frozen=True)
+class LabelledShare(NamedNode):
+    """A labelled node that the ridges learned from, with what it adds through them."""
+
+    contribution: float
+    margin: float | None
+
+
+@dataclass(frozen=True)
 class FeatureShare:
     """What one column of the features adds, summed over all neighbours; without names, its number is its name."""
 
@@ -72,6 +80,23 @@ class Rest:
 
 
 @dataclass(frozen=True)
+class Ridge:
+    """The part of the logit (and of the margin) that ridges have, who have ``votes`` of 1.
+
+    ``nodes``, the first by contribution, ``rest``, the other labelled nodes, and ``other_rows``, the rows that a ridge
+    labelled itself (and the bias, where nodes have several labels), sum to ``contribution``.
+    """
+
+    votes: float
+    contribution: float
+    margin: float | None
+    nodes: list[LabelledShare]
+    rest: Rest
+    other_rows: float
+    other_rows_margin: float | None
+
+
+@dataclass(frozen=True)
 class Flip:
     """Neighbours without which the answer is another one.
 
@@ -96,8 +121,9 @@ class Explanation(NamedNode):
     the one explained; ``runner_up``: the most probable other class, None where nodes have several labels. ``margin``:
     the logit less that of the runner-up. ``neighbours``: the first by contribution, the node itself among them;
     ``rest``: the others. ``features``: None where random vectors took their place. ``reached``: labels in reach, the
-    node's own left out. ``similar``: None where the nodes learned from are not known in this graph. ``flip``: what
-    would have to go, None if nothing would do. ``engine``: how weights were made; ``sampled_instead``: the model makes
+    node's own left out. ``similar``: None where the nodes learned from are not known in this graph. ``ridge``: what
+    labelled nodes add through ridges, None where none votes or that is not known exactly. ``flip``: what would have to
+    go, None if nothing would do. ``engine``: how weights were made; ``sampled_instead``: the model makes
     them exactly, which would take the whole graph. ``drawn`` and ``edges``: of the picture.
     """
 
@@ -116,6 +142,7 @@ class Explanation(NamedNode):
     rest_of_features: Rest | None
     reached: list[LabelShare]
     similar: list[SimilarNode] | None
+    ridge: Ridge | None
     flip: Flip | None
     engine: str
     sampled_instead: bool

@@ -48,6 +48,20 @@ def rows_of_features(found: Explanation) -> tuple[list[str], list[list[str]]]:
     return ["feature", *_added(found)], rows
 
 
+def rows_of_ridge(found: Explanation) -> tuple[list[str], list[list[str]]]:
+    """Head and cells of the table of labelled nodes, where ridges vote."""
+    ridge = found.ridge
+    head = ["labelled node", *_added(found), "label"]
+    if ridge is None:
+        return head, []
+    rows = [[str(v), *_signed(v.contribution, v.margin), ", ".join(v.labels)] for v in ridge.nodes]
+    if ridge.rest.count:
+        rows.append([counted(ridge.rest.count, "other"), *_of_rest(ridge.rest), ""])
+    if any(member != "+0.000" for member in _signed(ridge.other_rows, ridge.other_rows_margin)):
+        rows.append(["nodes it labelled itself", *_signed(ridge.other_rows, ridge.other_rows_margin), ""])
+    return head, [*rows, ["all", *_signed(ridge.contribution, ridge.margin), ""]]
+
+
 def _added(found: Explanation) -> list[str]:
     return [f"for {found.class_}", *([] if found.runner_up is None else [f"over {found.runner_up}"])]
 
@@ -139,4 +153,10 @@ def _nodes(found: Explanation) -> str:
         cells = [(str(one), ", ".join(one.labels), f"{one.similarity:.3f}") for one in found.similar]
         words = paragraph("Of the nodes that the model learned from, those with the most similar rows (cosine).")
         parts.append("<h3>Similar training nodes</h3>" + words + table(("node", "label", "similarity"), cells))
+    if found.ridge:
+        words = paragraph(
+            f"A ridge regression has {100 * found.ridge.votes:.0f}% of the votes. It is a sum over the nodes that it "
+            "learned from, so each one's part of its answer is known."
+        )
+        parts.append("<h3>What labelled nodes add through the ridge</h3>" + words + table(*rows_of_ridge(found)))
     return section("Labelled nodes", *parts) if parts else ""

@@ -93,10 +93,11 @@ class Ensemble(nn.Module):
 
 @dataclass(frozen=True)
 class Trained:
-    """Members side by side: those of one depth, taught or not."""
+    """Members side by side: those of one depth, taught or not. ``duals``: of a ridge, as in :func:`ridge.duals`."""
 
     members: list[Member]
     heads: Heads
+    duals: torch.Tensor | None = None
 
 
 def train_members(

@@ -38,6 +38,7 @@ MANY = 1 << 11  # labelled rows beyond which unlabelled ones have nothing to add
 HIDDEN, DROPOUT = (32, 64), (0.5, 0.1)  # of few labels, and of more than MANY
 RIDGE_ROWS, RIDGE_SYSTEM = 1 << 16, 4096  # rows that a ridge is solved on, and equations
 LEFT_OUT = 800  # rows that are left out in turn
+MOST_SHARES = 500  # labelled rows of which a model keeps what each adds to a ridge
 ALONE = (Member(2, False, 0.01), Member(2, True, 0.01))  # who votes where there is no judge
 ALONE_EPOCHS = 100
 FEWEST_TO_HALVE = 20  # validation rows, to find the temperature
@@ -124,7 +125,11 @@ class TrainingData:
 
 @dataclass(frozen=True)
 class Learned:
-    """An ensemble, the members that vote in it, and what makes probabilities and labels of its logits."""
+    """An ensemble, the members that vote in it, and what makes probabilities and labels of its logits.
+
+    ``duals``: where ridges vote and labelled rows ``z_i`` are few, what these add to their logits: ``(z z_i + 1)
+    dual_i`` to those of a row ``z``.
+    """
 
     ensemble: Ensemble
     members: list[Member]
@@ -133,6 +138,7 @@ class Learned:
     ridge_scales: list[float]
     temperature: float = 1.0
     threshold: float = 0.5
+    duals: torch.Tensor | None = None
 
     @property
     def own(self) -> bool:
@@ -185,7 +191,7 @@ def learn(
     kept = [i for i, vote in enumerate(votes) if vote]
     check_bounds(ensemble, config.lr)
     chosen, shares, factors = [members[i] for i in kept], [votes[i] for i in kept], [scales[i] for i in kept]
-    learned = Learned(ensemble, chosen, shares, factors, ridge_scales)
+    learned = Learned(ensemble, chosen, shares, factors, ridge_scales, duals=_duals(ridges, votes, scales))
     if data.val is not None:
         learned = _calibrated(learned, trained, data.val, config)
     return learned if learned.own else replace(learned, ensemble=ensemble.narrowed(data.diffused))
@@ -221,10 +227,18 @@ def learn_again(
     teaches = any(member.taught for member in before.members)
     ridges, _, lesson = _ridges(data, penalties, config, teaches, before.ridge_scales)
     trained = {member.taught: part for part in ridges for member in part.members}
-    voting = [trained[member.taught] for member in before.members if member.ridge]
-    voting += _train(data, networks, lesson, config, progress)
+    ridges = [trained[member.taught] for member in before.members if member.ridge]
+    voting = [*ridges, *_train(data, networks, lesson, config, progress)]
     assert [str(m) for part in voting for m in part.members] == [str(m) for m in before.members]  # both are sorted
-    return replace(before, ensemble=assembled(voting, before.votes, before.scales))
+    ensemble = assembled(voting, before.votes, before.scales)
+    return replace(before, ensemble=ensemble, duals=_duals(ridges, before.votes, before.scales))
+
+
+def _duals(ridges: Sequence[Trained], votes: Sequence[float], scales: Sequence[float]) -> torch.Tensor | None:
+    """What labelled rows add to the logits of the ridges that vote, these being the first members."""
+    factors = [vote * scale for vote, scale in zip(votes, scales, strict=True)]
+    parts = [f * part.duals for f, part in zip(factors, ridges, strict=False) if f and part.duals is not None]
+    return torch.stack(parts).sum(0) if parts else None
 
 
 def _ridges(
@@ -252,9 +266,9 @@ def _ridges(
         coefficients = ridge.solve(rows, targets, shift, weights)
         if len(used) == i:
             if data.val is None:
-                few = slice(None, None, -(-rows.shape[0] // LEFT_OUT))
-                each = None if weights is None else weights[few]
-                said, truth = ridge.Path(rows[few], targets[few], each).left_out(shift), labels[few]
+                some = slice(None, None, -(-rows.shape[0] // LEFT_OUT))
+                each = None if weights is None else weights[some]
+                said, truth = ridge.Path(rows[some], targets[some], each).left_out(shift), labels[some]
             else:
                 said, truth = ridge.answer(data.val[0][:, : data.diffused], coefficients), data.val[1]
                 each = row_weights(truth, config.balanced)
@@ -264,7 +278,9 @@ def _ridges(
             coefficients = lesson.coefficients
         solved = of_ridge(coefficients, used[i], offset, taught=i == 1)
         columns = torch.arange(data.diffused, device=rows.device)
-        ridges.append(replace(solved, heads=solved.heads.widened(columns, width)))
+        few = rows.shape[0] <= MOST_SHARES
+        duals = used[i] * ridge.duals(rows, targets, shift, coefficients, weights) if few else None
+        ridges.append(replace(solved, heads=solved.heads.widened(columns, width), duals=duals))
     return ridges, used, lesson
 
 

@@ -20,7 +20,7 @@ import torch
 from nodewise._util.errors import InputError, warn
 from nodewise._util.progress import Progress, silent
 from nodewise._util.threads import thread_count
-from nodewise._util.types import AnyArray, BoolArray, FloatArray, IntArray
+from nodewise._util.types import AnyArray, BoolArray, DoubleArray, FloatArray, IntArray
 from nodewise.diffusion.diffuse import check_params
 from nodewise.diffusion.ghd import ghd
 from nodewise.diffusion.params import DiffusionConfig, DiffusionParams
@@ -57,6 +57,13 @@ class HeldOut(NamedTuple):
     proba: FloatArray
     labels: AnyArray
     chose_nothing: BoolArray
+
+
+class RidgeShares(NamedTuple):
+    """What labelled ``nodes`` add to the ridges' logits; ``duals``: as in :class:`fitting.Learned`."""
+
+    nodes: IntArray
+    duals: DoubleArray
 
 
 @dataclass(eq=False, repr=False)
@@ -127,7 +134,7 @@ class NIGCN(NIGCNParams, NodeClassifier):
         penalties = self.found_.penalty, self.found_.teach_penalty
         with self._stage("training", progress):
             network = self._network.suited(task.train.size)
-            self._take(fitting.learn(data, penalties, network, progress))
+            self._take(fitting.learn(data, penalties, network, progress), task, task.train)
         if not self.learned_.own:
             rows = [part[:, :width] for part in rows]
         answers = [self.proba_of_rows(part) for part in rows[2:]]
@@ -138,12 +145,14 @@ class NIGCN(NIGCNParams, NodeClassifier):
             self.val_f1_ = micro_f1(task.labels(np.concatenate([judges, aside])), said)
         if refit or refit_asked:
             with self._stage("refit", progress):
-                parts = zip((task.train, judges, aside, tested), (rows[0], *rows[2:]), strict=True)
+                labelled = task.train, judges, aside, tested
+                parts = zip(labelled, (rows[0], *rows[2:]), strict=True)
                 every = [self._labelled(task, nodes, part[: nodes.size]) for nodes, part in parts]
                 together = torch.cat([part[0] for part in every]), torch.cat([part[1] for part in every])
                 weights = fitting.as_common_as(train[1], together[1], classes)
                 data = replace(data, train=together, val=None, class_weights=weights)
-                self._take(fitting.learn_again(data, self.learned_, penalties, network, progress))
+                again = fitting.learn_again(data, self.learned_, penalties, network, progress)
+                self._take(again, task, np.concatenate(labelled))
         return answers[2]
 
     @contextmanager
@@ -242,7 +251,12 @@ class NIGCN(NIGCNParams, NodeClassifier):
         kept = slice(max(0, nodes.size - MOST_HELD_OUT), None)
         self.held_out_ = HeldOut(nodes[kept], proba[kept], labels[kept], clean[kept])
 
-    def _take(self, learned: Learned) -> None:
+    def _take(self, learned: Learned, task: Task, labelled: IntArray) -> None:
+        self._use(learned)
+        duals = None if task.part is not None else learned.duals  # the part has other rows than the whole graph
+        self.ridge_shares_ = None if duals is None else RidgeShares(labelled, duals.cpu().numpy())
+
+    def _use(self, learned: Learned) -> None:
         self.learned_ = learned
         self.networks_, self.epochs_ = learned.ensemble, learned.epochs
         self.members_, self.votes_ = learned.members, learned.votes
@@ -412,7 +426,13 @@ class NIGCN(NIGCNParams, NodeClassifier):
         }
 
     def _arrays(self) -> dict[str, torch.Tensor]:
-        return {f"held_out.{name}": torch.from_numpy(value.copy()) for name, value in self.held_out_._asdict().items()}
+        kept: dict[str, NamedTuple | None] = {"held_out": self.held_out_, "ridge": self.ridge_shares_}
+        return {
+            f"{part}.{name}": torch.from_numpy(value.copy())
+            for part, values in kept.items()
+            if values is not None
+            for name, value in values._asdict().items()
+        }
 
     def _restore(self, fitted: dict[str, Any], arrays: dict[str, torch.Tensor]) -> torch.nn.Module:
         if self.device == "cuda" and not torch.cuda.is_available():
@@ -422,8 +442,11 @@ class NIGCN(NIGCNParams, NodeClassifier):
         self.effort_ = Effort(**fitted["effort"])
         members = [Member(**member) for member in fitted["members"]]
         ensemble = Ensemble.of_shapes(fitted["shapes"]).to(choose_device(self.device))
-        self._take(Learned(ensemble, members, **{name: fitted[name] for name in LEARNED_NUMBERS}))
+        self._use(Learned(ensemble, members, **{name: fitted[name] for name in LEARNED_NUMBERS}))
         self.held_out_ = HeldOut(*(arrays[f"held_out.{name}"].numpy() for name in HeldOut._fields))
+        kept = "ridge.nodes" in arrays
+        shares = [arrays[f"ridge.{name}"].numpy() for name in RidgeShares._fields] if kept else None
+        self.ridge_shares_ = None if shares is None else RidgeShares(*shares)
         return ensemble
 
     @classmethod

@@ -35,6 +35,21 @@ def answer(rows: torch.Tensor, coefficients: torch.Tensor) -> torch.Tensor:
     return torch.addmm(coefficients[-1], rows, coefficients[:-1])
 
 
+def duals(
+    rows: torch.Tensor,
+    targets: torch.Tensor,
+    shift: float,
+    coefficients: torch.Tensor,
+    weights: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """``alpha`` of these rows in ``B = Z1' alpha``: what a ridge answers is a sum over the rows that it was solved on.
+
+    Row ``i`` adds ``(z z_i + 1) alpha_i`` to the answer for ``z``, and ``alpha_i = w_i (y_i - f(z_i)) / s``.
+    """
+    left = targets.double() - answer(rows.double(), coefficients.double())
+    return (left if weights is None else left * weights.double()[:, None]) / shift
+
+
 def gram(rows: torch.Tensor) -> torch.Tensor:
     """``rows @ rows.T`` in float64, the half below the diagonal multiplied and the other one copied."""
     count = rows.shape[0]

@@ -104,10 +104,19 @@ function showReasons(why) {
   $("reached").textContent = reached.length ? `Known labels of its neighbours, by weight: ${reached.join(", ")}.` : "";
   const similar = (why.similar ?? []).map((v) => [linkTo(nameOf(v)), ` (${v.labels.join(", ")})`]);
   $("similar").replaceChildren(...(similar.length ? ["Most similar training nodes: ", ...listed(similar), "."] : []));
+  $("ridge").replaceChildren(...ridgeWords(why.ridge));
   $("lead").hidden = why.runner_up === null;
   $("note").hidden = !why.sampled_instead;
   showPicture(why);
   showTables(why);
+}
+
+/** The labelled nodes that add most through ridges, where these vote. */
+function ridgeWords(ridge) {
+  if (ridge === null) return [];
+  const first = ridge.nodes.slice(0, 5).map((v) => [linkTo(nameOf(v)), ` (${v.labels.join(", ")}, ${signed(v.contribution)})`]);
+  const words = `A ridge regression, with ${percent(ridge.votes)} of the votes, adds ${signed(ridge.contribution)}, most through the labelled nodes `;
+  return [words, ...listed(first), "."];
 }
 
 /** What would have to go for another answer. */
