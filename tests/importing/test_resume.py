@@ -217,6 +217,56 @@ def test_a_journal_that_was_altered_is_not_gone_on_from(monkeypatch):
     assert verify_store("store")
 
 
+def damage(folder: Path, rng: np.random.Generator) -> str:
+    """Change, cut off or lengthen a file."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    file = files[rng.integers(len(files))]
+    content = bytearray(file.read_bytes())
+    kind = rng.integers(8)
+    if kind == 0:
+        file.unlink()
+    elif kind == 1:
+        file.write_bytes(content[: rng.integers(len(content) + 1)])
+    elif kind == 2:
+        file.write_bytes(content + rng.bytes(16))
+    elif content:
+        for place in rng.integers(0, len(content), 1 + rng.integers(3)):
+            content[place] ^= 1 << rng.integers(8)
+        file.write_bytes(content)
+    return file.name
+
+
+@pytest.mark.usefixtures("small_steps")
+@pytest.mark.parametrize(("names", "at"), [(True, 9), (False, 40), (True, 60), (False, 75), (True, 1000)])
+def test_whatever_is_damaged_an_import_goes_on_to_the_same_store_or_says_so(monkeypatch, names, at):
+    """One changed key gave a store with half the edges, and other keys a crash. ``at``: the journal after which the
+    import is killed; the last is the one of a finished store."""
+    files, rng, found = write_files(names), np.random.default_rng(at), set()
+    import_store(output="whole", **files, name="g", feature_dtype="int8")
+    with monkeypatch.context() as patch:
+        killing(patch, at, before=False)
+        patch.setattr(work, "name_folder", killed)
+        with pytest.raises(Killed):
+            import_store(output="store", **files, name="g", feature_dtype="int8")
+    shutil.copytree(".store.import", "kept")
+    for _ in range(12):
+        shutil.rmtree(".store.import", ignore_errors=True)
+        shutil.rmtree("store", ignore_errors=True)
+        shutil.copytree("kept", ".store.import")
+        where = damage(Path(".store.import"), rng)
+        try:
+            import_store(output="store", **files, name="g", feature_dtype="int8", resume=True)
+        except StoreError as error:
+            found.add((where, "--overwrite to start over" in str(error)))
+        else:
+            assert contents("store") == contents("whole")
+    assert {advised for _, advised in found} == {True}
+
+
+def killed(*_, **__):
+    raise Killed
+
+
 @pytest.mark.parametrize("in_steps", [False, True])
 def test_killed_after_the_swap_an_import_does_not_bring_the_old_store_back(monkeypatch, in_steps):
     """The old store then lies where the new one was made."""
@@ -226,9 +276,6 @@ def test_killed_after_the_swap_an_import_does_not_bring_the_old_store_back(monke
     import_store("other.csv", "store")
     if in_steps:
         monkeypatch.setattr(atomic, "_exchange", lambda one, other: False)
-
-    def killed(*_, **__):
-        raise Killed
 
     with monkeypatch.context() as patch:
         patch.setattr(atomic.shutil, "rmtree", killed)
