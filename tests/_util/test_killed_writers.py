@@ -10,10 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from nodewise import StoreError
+from models import PLAIN
+from nodewise import NIGCN, StoreError, open_store, write_store
 from nodewise._util import atomic
 from nodewise._util.locks import alone
 from nodewise._util.run_folder import RunFolder
+from nodewise.datasets import load
+from nodewise.graph import synthetic
 
 KILLED = """
 import os, sys
@@ -130,6 +133,18 @@ def test_a_reader_waits_for_a_folder_that_is_being_replaced(tmp_path):
     reader.join()
     assert os.listdir(tmp_path / "out") == []
     assert old.exists()
+
+
+def test_a_store_and_a_model_that_a_kill_left_without_their_names_are_found(tmp_path):
+    """The kill came between the two renames that replace a folder."""
+    graph = synthetic.dcsbm(60, avg_degree=4, classes=2, features=3, seed=0)
+    write_store(graph, tmp_path / "store")
+    NIGCN(**PLAIN).fit(graph, train=range(30)).save(tmp_path / "model")
+    for read in (open_store, load):
+        (tmp_path / "store").rename(tmp_path / ".store.old-0123abcd")
+        assert read(str(tmp_path / "store")).num_nodes == 60
+    (tmp_path / "model").rename(tmp_path / ".model.old-0123abcd")
+    assert NIGCN.load(tmp_path / "model").predict(graph).size == 60
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")

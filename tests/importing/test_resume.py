@@ -201,6 +201,61 @@ def test_a_second_import_to_the_same_output_is_refused_while_the_first_is_under_
     assert verify_store("store")
 
 
+AT_ONCE = """
+import sys, time
+from nodewise import InputError, StoreError
+from nodewise.importing import import_store
+outputs, mine = sys.argv[2:], sys.argv[1]
+print("ready", flush=True)
+for output in outputs:
+    sys.stdin.readline()
+    try:
+        import_store(mine, output.replace("MINE", mine[0]), overwrite=True, name="g")
+        print("done", flush=True)
+    except (InputError, StoreError) as error:
+        print(error, flush=True)
+"""
+
+
+def test_two_imports_at_once_give_whole_stores_or_a_clear_error():
+    """To one output, through a link as well; and to two with long names that begin alike, where neither is in the
+    way of the other."""
+    write("a.csv", "".join(f"{i},{i + 1}\n" for i in range(3000)))
+    write("b.csv", "".join(f"{i},{i + 2}\n" for i in range(2000)))
+    for output, graph in (("a_alone", "a.csv"), ("b_alone", "b.csv")):
+        import_store(graph, output, name="g")
+    alone = [contents("a_alone"), contents("b_alone")]
+    Path("real").mkdir()
+    Path("link").symlink_to("real")
+    long = "real/" + "x" * 80
+    places = {"a.csv": "real/out", "b.csv": "link/out"}
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", AT_ONCE, mine, *[places[mine]] * 8, *[f"{long}MINE"] * 2],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )
+        for mine in ("a.csv", "b.csv")
+    ]  # fmt: skip
+    assert [process.stdout.readline() for process in running] == ["ready\n"] * 2
+    said = []
+    for attempt in range(10):
+        for process in running:
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        said.append([process.stdout.readline().strip() for process in running])
+        if attempt < 8:
+            assert "done" in said[-1]
+            assert verify_store("real/out")
+            assert contents("real/out") in alone
+    assert said[8:] == [["done", "done"]] * 2
+    assert [contents(f"{long}a"), contents(f"{long}b")] == alone
+    refused = {line for pair in said for line in pair} - {"done"}
+    assert all("another import is under way" in line for line in refused)
+    assert sorted(os.listdir("real")) == ["out", f"{'x' * 80}a", f"{'x' * 80}b"]
+    for process in running:
+        process.communicate()
+
+
 def test_a_journal_that_was_altered_is_not_gone_on_from(monkeypatch):
     files = write_files(names=False)
     with monkeypatch.context() as patch:

@@ -200,9 +200,9 @@ def put_back(path: AnyPath) -> None:
 
     For readers that do not find ``path``.
     """
-    target = Path(os.path.realpath(path))
-    if os.path.lexists(target):
+    if os.path.exists(path) or "\0" in os.fspath(path):
         return
+    target = Path(os.path.realpath(path))
     for old in sorted(_left(target, "old"), key=_changed, reverse=True):
         with contextlib.suppress(OSError), alone(old, PATIENCE):
             if not os.path.lexists(target):
