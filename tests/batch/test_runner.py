@@ -24,6 +24,7 @@ from nodewise.batch import opened, run, runner
 from nodewise.batch.job import Job, job_folder
 from nodewise.batch.pieces import run_chunk
 from nodewise.batch.predictions import LabelChoice, predicted
+from nodewise.batch.seals import is_whole
 from nodewise.graph import synthetic
 from nodewise.learn import fitting
 from nodewise.learn.ensemble import Member
@@ -662,32 +663,71 @@ def test_a_job_file_that_was_altered_is_refused(place, tmp_path):
         run("predict", place.walks, place.store, tmp_path / "out", chunk=401)
 
 
-def test_a_damaged_or_strange_shard_is_named_and_made_again(place, bits, tmp_path):
+def test_a_strange_shard_is_named_and_made_again(place, bits, tmp_path):
     run("predict", place.walks, place.store, tmp_path / "out", chunk=100)
     whole = bits(tmp_path / "out")
     shard = tmp_path / "out" / "part-00002.parquet"
-    for content in (shard.read_bytes()[:-9], whole["part-00001.parquet"]):
-        shard.write_bytes(content)
-        with pytest.raises(StoreError, match=r"part-00002\.parquet.*delete it"):
-            run("predict", place.walks, place.store, tmp_path / "out", chunk=100)
+    shard.write_bytes(whole["part-00001.parquet"])
+    with pytest.raises(StoreError, match=r"part-00002\.parquet.*delete it"):
+        run("predict", place.walks, place.store, tmp_path / "out", chunk=100)
     shard.unlink()
     assert run("predict", place.walks, place.store, tmp_path / "out", chunk=100).made == 100
     assert bits(tmp_path / "out") == whole
 
 
-@pytest.mark.parametrize("shape", [(NODES, 23), (NODES - 1, 24), (NODES * 24,)])
-def test_columns_of_another_shape_are_named_and_made_again(place, bits, tmp_path, shape):
-    """With a column too few, all behind it would be taken for its neighbours."""
+@pytest.mark.parametrize("kind", ["predict", "embed"])
+def test_a_shard_with_a_bit_flipped_or_cut_off_is_made_again(place, bits, tmp_path, kind, caplog):
+    """Flips in the numbers of a shard would be taken for results."""
+    run(kind, place.walks, place.store, tmp_path / "out", chunk=100)
+    whole, rng = bits(tmp_path / "out"), np.random.default_rng(0)
+    content = whole["part-00002.parquet"]
+    for place_of_flip in (0, len(content) - 1, *rng.integers(0, len(content), 300).tolist()):
+        damaged = bytearray(content)
+        damaged[place_of_flip] ^= 1 << int(rng.integers(8))
+        (tmp_path / "flipped").write_bytes(damaged)
+        assert not is_whole(tmp_path / "flipped")
+    for left in (content[:-9], b"", bytes(damaged)):
+        caplog.clear()
+        (tmp_path / "out" / "part-00002.parquet").write_bytes(left)
+        assert run(kind, place.walks, place.store, tmp_path / "out", chunk=100).made == 100
+        assert bits(tmp_path / "out") == whole
+        assert "part-00002.parquet: does not match its checksum, so it is made again" in caplog.text
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+@pytest.mark.parametrize(
+    ("output", "link"), [("out.csv", ".out.csv.parts"), ("out", "out/part-00000.parquet"), ("out", "out/.columns")]
+)
+def test_a_link_where_a_job_writes_is_refused(place, names, tmp_path, output, link):
+    """What is written or removed there would be elsewhere."""
+    (tmp_path / "mine").mkdir()
+    if output == "out":
+        run("predict", place.exact, place.store, tmp_path / "out", chunk=600)
+        (tmp_path / "out" / "part-00000.parquet").unlink()
+    (tmp_path / link).symlink_to(tmp_path / "mine")
+    with pytest.raises(StoreError, match="is a symbolic link"):
+        run("predict", place.exact, place.store, tmp_path / output, chunk=600)
+    assert names(tmp_path / "mine") == []
+
+
+@pytest.mark.parametrize("sound", [False, True])
+def test_columns_that_are_damaged_are_made_again(place, bits, tmp_path, monkeypatch, sound):
+    with monkeypatch.context() as patch:
+        patch.setattr(runner, "run_chunk", None)
+        with pytest.raises(TypeError):
+            run("embed", place.exact, place.store, tmp_path / "out", chunk=100)
+    columns = tmp_path / "out" / ".columns" / "block-00000.npy"
+    if not sound:
+        content = bytearray(columns.read_bytes())
+        content[5000] ^= 1
+        columns.write_bytes(content)
+    made = []
+    make = runner.run_block
+    monkeypatch.setattr(runner, "run_block", lambda job, block: made.append(block) or make(job, block))
     run("embed", place.exact, place.store, tmp_path / "out", chunk=100)
-    whole, strange = bits(tmp_path / "out"), tmp_path / "out" / ".columns" / "block-00000.npy"
-    (tmp_path / "out" / "part-00002.parquet").unlink()
-    strange.parent.mkdir()
-    np.save(strange, np.zeros(shape, np.float32))
-    with pytest.raises(StoreError, match=r"block-00000\.npy: cannot be read .*expected \(600, 24\).*delete it"):
-        run("embed", place.exact, place.store, tmp_path / "out", chunk=100)
-    strange.unlink()
-    assert run("embed", place.exact, place.store, tmp_path / "out", chunk=100).made == 100
-    assert bits(tmp_path / "out") == whole
+    assert made == ([] if sound else [0])
+    run("embed", place.exact, place.store, tmp_path / "whole", chunk=100)
+    assert bits(tmp_path / "out") == bits(tmp_path / "whole")
 
 
 def test_a_graph_or_model_that_changed_makes_another_job(place, tmp_path):

@@ -201,6 +201,61 @@ def test_a_second_import_to_the_same_output_is_refused_while_the_first_is_under_
     assert verify_store("store")
 
 
+AT_ONCE = """
+import sys, time
+from nodewise import InputError, StoreError
+from nodewise.importing import import_store
+outputs, mine = sys.argv[2:], sys.argv[1]
+print("ready", flush=True)
+for output in outputs:
+    sys.stdin.readline()
+    try:
+        import_store(mine, output.replace("MINE", mine[0]), overwrite=True, name="g")
+        print("done", flush=True)
+    except (InputError, StoreError) as error:
+        print(error, flush=True)
+"""
+
+
+def test_two_imports_at_once_give_whole_stores_or_a_clear_error():
+    """To one output, through a link as well; and to two with long names that begin alike, where neither is in the
+    way of the other."""
+    write("a.csv", "".join(f"{i},{i + 1}\n" for i in range(3000)))
+    write("b.csv", "".join(f"{i},{i + 2}\n" for i in range(2000)))
+    for output, graph in (("a_alone", "a.csv"), ("b_alone", "b.csv")):
+        import_store(graph, output, name="g")
+    alone = [contents("a_alone"), contents("b_alone")]
+    Path("real").mkdir()
+    Path("link").symlink_to("real")
+    long = "real/" + "x" * 80
+    places = {"a.csv": "real/out", "b.csv": "link/out"}
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", AT_ONCE, mine, *[places[mine]] * 8, *[f"{long}MINE"] * 2],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )
+        for mine in ("a.csv", "b.csv")
+    ]  # fmt: skip
+    assert [process.stdout.readline() for process in running] == ["ready\n"] * 2
+    said = []
+    for attempt in range(10):
+        for process in running:
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        said.append([process.stdout.readline().strip() for process in running])
+        if attempt < 8:
+            assert "done" in said[-1]
+            assert verify_store("real/out")
+            assert contents("real/out") in alone
+    assert said[8:] == [["done", "done"]] * 2
+    assert [contents(f"{long}a"), contents(f"{long}b")] == alone
+    refused = {line for pair in said for line in pair} - {"done"}
+    assert all("another import is under way" in line for line in refused)
+    assert sorted(os.listdir("real")) == ["out", f"{'x' * 80}a", f"{'x' * 80}b"]
+    for process in running:
+        process.communicate()
+
+
 def test_a_journal_that_was_altered_is_not_gone_on_from(monkeypatch):
     files = write_files(names=False)
     with monkeypatch.context() as patch:
@@ -217,6 +272,56 @@ def test_a_journal_that_was_altered_is_not_gone_on_from(monkeypatch):
     assert verify_store("store")
 
 
+def damage(folder: Path, rng: np.random.Generator) -> str:
+    """Change, cut off or lengthen a file."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    file = files[rng.integers(len(files))]
+    content = bytearray(file.read_bytes())
+    kind = rng.integers(8)
+    if kind == 0:
+        file.unlink()
+    elif kind == 1:
+        file.write_bytes(content[: rng.integers(len(content) + 1)])
+    elif kind == 2:
+        file.write_bytes(content + rng.bytes(16))
+    elif content:
+        for place in rng.integers(0, len(content), 1 + rng.integers(3)):
+            content[place] ^= 1 << rng.integers(8)
+        file.write_bytes(content)
+    return file.name
+
+
+@pytest.mark.usefixtures("small_steps")
+@pytest.mark.parametrize(("names", "at"), [(True, 9), (False, 40), (True, 60), (False, 75), (True, 1000)])
+def test_whatever_is_damaged_an_import_goes_on_to_the_same_store_or_says_so(monkeypatch, names, at):
+    """One changed key gave a store with half the edges, and other keys a crash. ``at``: the journal after which the
+    import is killed; the last is the one of a finished store."""
+    files, rng, found = write_files(names), np.random.default_rng(at), set()
+    import_store(output="whole", **files, name="g", feature_dtype="int8")
+    with monkeypatch.context() as patch:
+        killing(patch, at, before=False)
+        patch.setattr(work, "name_folder", killed)
+        with pytest.raises(Killed):
+            import_store(output="store", **files, name="g", feature_dtype="int8")
+    shutil.copytree(".store.import", "kept")
+    for _ in range(12):
+        shutil.rmtree(".store.import", ignore_errors=True)
+        shutil.rmtree("store", ignore_errors=True)
+        shutil.copytree("kept", ".store.import")
+        where = damage(Path(".store.import"), rng)
+        try:
+            import_store(output="store", **files, name="g", feature_dtype="int8", resume=True)
+        except StoreError as error:
+            found.add((where, "--overwrite to start over" in str(error)))
+        else:
+            assert contents("store") == contents("whole")
+    assert {advised for _, advised in found} == {True}
+
+
+def killed(*_, **__):
+    raise Killed
+
+
 @pytest.mark.parametrize("in_steps", [False, True])
 def test_killed_after_the_swap_an_import_does_not_bring_the_old_store_back(monkeypatch, in_steps):
     """The old store then lies where the new one was made."""
@@ -226,9 +331,6 @@ def test_killed_after_the_swap_an_import_does_not_bring_the_old_store_back(monke
     import_store("other.csv", "store")
     if in_steps:
         monkeypatch.setattr(atomic, "_exchange", lambda one, other: False)
-
-    def killed(*_, **__):
-        raise Killed
 
     with monkeypatch.context() as patch:
         patch.setattr(atomic.shutil, "rmtree", killed)

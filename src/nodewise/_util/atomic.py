@@ -1,16 +1,19 @@
 """New files and folders that appear complete or not at all.
 
 The output is written to a hidden sibling of the target, on the same file system. Once complete, it is flushed to the
-disk and gets the target's name. A failure before that leaves the target as it was, and nothing else behind.
+disk and gets the target's name. A failure before that leaves the target as it was, and nothing else behind. A kill
+can leave the sibling: its process holds a lock on it while it lives, so the next writer of the target knows what may
+be removed.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import glob
+import errno
 import hashlib
 import os
+import re
 import secrets
 import shutil
 import sys
@@ -19,11 +22,13 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from nodewise._util.errors import StoreError
+from nodewise._util.locks import alone
 from nodewise._util.os_errors import writing
 
 AnyPath = str | os.PathLike[str]
 Ours = Callable[[Path], bool]
 PARTIAL = r"\..+\.partial-[0-9a-f]{8}"  # the names of outputs that are not complete
+PATIENCE = 10.0  # seconds to wait for another process that renames or removes something
 
 
 def new_file(path: AnyPath) -> AbstractContextManager[Path]:
@@ -35,7 +40,7 @@ def new_file(path: AnyPath) -> AbstractContextManager[Path]:
     if target.exists() and not target.is_file():
         kind = "a folder" if target.is_dir() else "not a regular file"
         raise StoreError(f"{target}: this is {kind}; expected the name of a file to write; choose another name")
-    return _staged(target, _try_file, os.replace)
+    return _staged(target, _empty_file, _name_file)
 
 
 def new_folder(path: AnyPath, overwrite: bool = False, *, ours: Ours | None = None) -> AbstractContextManager[Path]:
@@ -45,7 +50,11 @@ def new_folder(path: AnyPath, overwrite: bool = False, *, ours: Ours | None = No
     as written by nodewise with nothing else in it, so that a mistyped path does not cost another folder.
     """
     check_new_folder(path, overwrite, ours=ours)
-    return _staged(Path(path), os.mkdir, swap_folders)
+
+    def commit(partial: Path, target: Path) -> None:
+        name_folder(partial, target, overwrite, lambda: check_new_folder(path, overwrite, ours=ours))
+
+    return _staged(Path(path), os.mkdir, commit)
 
 
 def check_new_folder(path: AnyPath, overwrite: bool = False, *, ours: Ours | None = None) -> None:
@@ -53,7 +62,7 @@ def check_new_folder(path: AnyPath, overwrite: bool = False, *, ours: Ours | Non
     target = Path(path)
     real = Path(os.path.realpath(target))
     with writing(target):
-        _put_back(real)
+        _tidy(real)
         place = next(folder for folder in (*real.parents, real) if folder.exists())
     if not os.access(place, os.W_OK):
         raise StoreError(f"{target}: {place} is not writable; choose another place, or change its permissions")
@@ -77,24 +86,37 @@ def check_new_folder(path: AnyPath, overwrite: bool = False, *, ours: Ours | Non
 @contextmanager
 def _staged(path: Path, create: Callable[[Path], None], commit: Callable[[Path, Path], None]) -> Iterator[Path]:
     target = Path(os.path.realpath(path))  # the target of a link is replaced, not the link
-    partial = _sibling(target, "partial")
     new_parents = [folder for folder in target.parents if not folder.exists()]
-    try:
-        with writing(path):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            create(partial)
-        with writing(path, only_in=partial):
-            yield partial
-        with writing(path):
-            flush(partial)
-            commit(partial, target)
-            flush_folder(target.parent)
-    except BaseException:
-        discard(partial)
-        for folder in new_parents:
-            with contextlib.suppress(OSError):
-                folder.rmdir()
-        raise
+    partial = None
+    with contextlib.ExitStack() as held:
+        try:
+            with writing(path):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                _tidy(target)
+                partial = _claimed(target, create, held)
+            with writing(path, only_in=partial):
+                yield partial
+            with writing(path):
+                flush(partial)
+                commit(partial, target)
+                flush_folder(target.parent)
+        except BaseException:
+            if partial is not None:
+                discard(partial)
+            for folder in new_parents:
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+            raise
+
+
+def _claimed(target: Path, create: Callable[[Path], None], held: contextlib.ExitStack) -> Path:
+    """A new file or folder beside ``target``, locked until ``held`` is closed."""
+    while True:
+        partial = _sibling(target, "partial")
+        create(partial)
+        with contextlib.suppress(FileNotFoundError):  # another writer took it for a left-over, before it was locked
+            held.enter_context(alone(partial, PATIENCE))
+            return partial
 
 
 def beside(target: Path, purpose: str) -> Path:
@@ -102,7 +124,7 @@ def beside(target: Path, purpose: str) -> Path:
     name = target.name
     if len(name) > 50:
         name = f"{name[:50]}-{hashlib.sha256(os.fsencode(name)).hexdigest()[:8]}"
-    return target.with_name(f".{name}.{purpose}")
+    return target.parent / f".{name}.{purpose}"
 
 
 def _sibling(target: Path, purpose: str) -> Path:
@@ -110,27 +132,60 @@ def _sibling(target: Path, purpose: str) -> Path:
     return beside(target, f"{purpose}-{secrets.token_hex(4)}")
 
 
-def _try_file(partial: Path) -> None:
-    """Fail now if no file can be made. It is removed again: a block that writes elsewhere must not leave it empty."""
+def _empty_file(partial: Path) -> None:
+    """A file from 1970, so that it can be told whether anything was written to it."""
     partial.touch(exist_ok=False)
-    partial.unlink()
+    os.utime(partial, (0, 0))
+
+
+def _name_file(partial: Path, target: Path) -> None:
+    if partial.stat().st_mtime_ns == 0:
+        raise FileNotFoundError(errno.ENOENT, "nothing was written", str(partial))
+    os.replace(partial, target)
+
+
+def name_folder(partial: Path, target: Path, overwrite: bool, check: Callable[[], None]) -> None:
+    """Give ``partial`` its name; ``check`` raises if ``target`` may not be replaced, as it may have come in between."""
+    check()
+    if overwrite:
+        swap_folders(partial, target)
+    else:
+        partial.rename(target)  # which fails if there is a folder by now
 
 
 def swap_folders(partial: Path, target: Path) -> None:
     """Give ``partial`` the name ``target``, and remove the folder that had it."""
-    if not target.exists():
-        partial.rename(target)
-        return
-    if not _exchange(partial, target):
+    while True:  # until no other process comes in between
+        put_back(target)
+        if os.path.lexists(target):
+            if _exchange(partial, target) or _swap_in_steps(partial, target):
+                discard(partial)
+                return
+        else:
+            try:
+                partial.rename(target)
+                return
+            except OSError:
+                if not os.path.lexists(target):
+                    raise
+
+
+def _swap_in_steps(partial: Path, target: Path) -> bool:
+    """Swap the names of two folders; False if another process has replaced ``target`` in the meantime."""
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(alone(target, PATIENCE))
+        except FileNotFoundError:
+            return False
         old = _sibling(target, "old")
-        target.rename(old)  # killed after this step, the next writer puts it back
+        target.rename(old)  # killed after this step, the next reader or writer puts it back
         try:
             partial.rename(target)
         except BaseException:
             old.rename(target)
             raise
         old.rename(partial)  # a folder called old is always complete
-    shutil.rmtree(partial, ignore_errors=True)
+        return True
 
 
 def _exchange(one: Path, other: Path) -> bool:
@@ -140,11 +195,52 @@ def _exchange(one: Path, other: Path) -> bool:
     return renameat2 is not None and renameat2(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
 
 
-def _put_back(target: Path) -> None:
-    """Undo the first step of a :func:`swap_folders` that was killed before the second."""
-    if not os.path.lexists(target):
-        for old in list(target.parent.glob(glob.escape(beside(target, "old").name) + "-*"))[:1]:
-            old.rename(target)
+def put_back(path: AnyPath) -> None:
+    """Undo a :func:`swap_folders` that was killed between its steps, or wait for the end of one that is under way.
+
+    For readers that do not find ``path``.
+    """
+    if os.path.exists(path) or "\0" in os.fspath(path):
+        return
+    target = Path(os.path.realpath(path))
+    for old in sorted(_left(target, "old"), key=_changed, reverse=True):
+        with contextlib.suppress(OSError), alone(old, PATIENCE):
+            if not os.path.lexists(target):
+                old.rename(target)
+
+
+def _tidy(target: Path) -> None:
+    """Put back or remove what killed writers of ``target`` left beside it."""
+    put_back(target)
+    for path in _left(target, "partial"):
+        discard_dead(path)
+    for path in _left(target, "old"):
+        if os.path.lexists(target):
+            discard_dead(path)
+
+
+def _left(target: Path, purpose: str) -> list[Path]:
+    """The siblings of ``target`` for this purpose, those of live writers among them."""
+    name = re.compile(re.escape(beside(target, purpose).name) + "-[0-9a-f]{8}")
+    try:
+        with os.scandir(target.parent) as entries:
+            return [Path(entry.path) for entry in entries if name.fullmatch(entry.name)]
+    except OSError:
+        return []
+
+
+def _changed(path: Path) -> int:
+    try:
+        return path.stat().st_ctime_ns
+    except OSError:
+        return 0
+
+
+def discard_dead(path: Path) -> None:
+    """Remove a partial file or folder, unless a live process holds it."""
+    with contextlib.suppress(OSError), alone(path) as sure:
+        if sure:
+            discard(path)
 
 
 def flush(partial: Path) -> None:
@@ -167,8 +263,8 @@ def flush_folder(path: Path) -> None:
 
 
 def discard(path: Path) -> None:
-    """Remove a file or a folder; what cannot be removed stays."""
-    if path.is_dir():
+    """Remove a file, a folder or a link; what cannot be removed stays."""
+    if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
         with contextlib.suppress(OSError):

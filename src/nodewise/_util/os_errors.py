@@ -19,6 +19,8 @@ _WRITE_ADVICE = {
     errno.ENOENT: "check that its folder is still there",
     errno.ENOTDIR: "a part of this path is a file, not a folder: choose another place",
     errno.ENAMETOOLONG: "choose a shorter name",
+    errno.EEXIST: "another process has written it in the meantime: choose another place",
+    errno.ENOTEMPTY: "another process has written it in the meantime: choose another place",
 }
 
 

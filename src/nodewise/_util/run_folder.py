@@ -9,17 +9,21 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nodewise._util.atomic import PARTIAL, discard, new_file
+from nodewise._util.atomic import PARTIAL, discard, discard_dead, new_file
 from nodewise._util.errors import InputError, StoreError
+from nodewise._util.locks import alone
 from nodewise._util.os_errors import writing
 
 ARGUMENTS, LOCK, FORMAT_VERSION = "arguments.json", ".lock", 1
+ATTEMPTS = 100  # at a folder that others remove as they end
 REFUSED = "choose another folder, or delete this one to start again"
 
 
@@ -50,13 +54,13 @@ class RunFolder:
         place = self.output or self.path
         if not self.begun:
             self._check_names("")
+        self._check_links()
         new_parents = [folder for folder in self.path.parents if not folder.exists()]
         busy = f"{place}: another {self.work} is under way in this folder; wait until it ends, or choose another folder"
         try:
             with contextlib.ExitStack() as stack:
                 with writing(place):
-                    self.path.mkdir(parents=True, exist_ok=True)
-                    stack.enter_context(locked(self.path / LOCK, busy))
+                    _make_and_lock(self.path, busy, stack)
                 stack.callback(_drop_partial, self.path)
                 _drop_partial(self.path)
                 yield
@@ -106,6 +110,16 @@ class RunFolder:
             advice = self.advice if self.ours is None else REFUSED  # perhaps not ours: nothing is overwritten
             raise StoreError(f"{file}: does not say which {self.work} this is ({error}); {advice}") from error
 
+    def _check_links(self) -> None:
+        """Raise if a link leads from a place of ours to elsewhere, where all would be written and removed."""
+        ours = re.compile(".*" if self.ours is None else f"{re.escape(self.file)}|{re.escape(LOCK)}|{self.ours}")
+        links = [self.path] if self.output is not None and self.path.is_symlink() else []
+        if not links and self.path.is_dir():
+            with writing(self.path):
+                links = [entry for entry in self.path.iterdir() if ours.fullmatch(entry.name) and entry.is_symlink()]
+        if links:
+            raise StoreError(f"{links[0]}: is a symbolic link, which nodewise did not make; delete it")
+
     def _check_names(self, ours: str | None) -> None:
         """Raise if the folder holds a file that work of this kind does not write."""
         if self.path.exists() and not self.path.is_dir():
@@ -139,22 +153,45 @@ def locked(file: Path, busy: str | None = None) -> Iterator[None]:
 
     The system frees the lock when its process ends, however it ends; that ``file`` exists means nothing.
     """
-    from filelock import FileLock, Timeout
+    with contextlib.ExitStack() as stack:
+        try:
+            _take(file, busy is None, stack)
+        except BlockingIOError as error:
+            raise InputError(busy) from error
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):  # Windows cannot remove an open file; there filelock does once closed
+                file.unlink()
 
-    lock = FileLock(file, timeout=-1 if busy is None else 0, thread_local=False)
-    try:
-        lock.acquire()
-        while not file.exists():  # the process that held it before removed it after it was opened here
-            lock.release()
-            lock.acquire()
-    except Timeout:
-        raise InputError(busy) from None
-    try:
-        yield
-    finally:
-        with contextlib.suppress(OSError):  # Windows cannot remove an open file; there filelock removes it once closed
-            file.unlink()
-        lock.release()
+
+def _take(file: Path, wait: bool, stack: contextlib.ExitStack) -> None:
+    if sys.platform == "win32":
+        from filelock import FileLock, Timeout
+
+        try:
+            stack.enter_context(FileLock(file, timeout=-1 if wait else 0, thread_local=False))
+        except Timeout as error:
+            raise BlockingIOError(str(error)) from error
+        return
+    while True:
+        try:
+            stack.enter_context(alone(file, math.inf if wait else 0, create=True))
+            return
+        except FileNotFoundError:  # the process that held it before removed it
+            if not file.parent.is_dir():
+                raise
+
+
+def _make_and_lock(folder: Path, busy: str, stack: contextlib.ExitStack) -> None:
+    for left in reversed(range(ATTEMPTS)):
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            stack.enter_context(locked(folder / LOCK, busy))
+            return
+        except FileNotFoundError:  # the process that used the folder before removed it
+            if not left:
+                raise
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -189,4 +226,4 @@ def _drop_partial(folder: Path) -> None:
     """Remove what killed writers left behind."""
     for entry in folder.rglob(".*.partial-*"):
         if re.fullmatch(PARTIAL, entry.name):
-            discard(entry)
+            discard_dead(entry)

@@ -7,8 +7,8 @@ If a run is killed, the same command continues where it stopped. The output fold
 - ``_nodes.npy``: the nodes, if a list of them was given.
 - ``.columns/block-00000.npy``, ...: with the exact engine, columns for all nodes at once. Deleted at the end.
 - ``part-00000.parquet``, ...: the results, one file per chunk of nodes. A file is written under a hidden name
-  (``.part-00000.parquet.partial-...``) and renamed when it is complete. A run makes the files that are missing, and
-  removes hidden ones that a killed run left.
+  (``.part-00000.parquet.partial-...``) and renamed when it is complete. A run makes the files that are missing or do
+  not match the checksum inside them, and removes hidden ones that a killed run left.
 - ``_summary.json``, written last: the job is done.
 - ``.lock``, during a run: a second one is refused. The lock ends with its process, so a killed run blocks nobody.
 

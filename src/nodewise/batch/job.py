@@ -10,8 +10,9 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import logging
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -20,12 +21,16 @@ import numpy as np
 
 from nodewise._util.atomic import new_file
 from nodewise._util.errors import InputError, StoreError
+from nodewise._util.os_errors import writing
 from nodewise._util.run_folder import RunFolder, write_json
+from nodewise._util.threads import map_chunks, thread_count
 from nodewise._util.types import IntArray
 from nodewise.batch.predictions import COLUMNS as TABLE_COLUMNS
 from nodewise.batch.predictions import MOST_PROBABLE, LabelChoice
+from nodewise.batch.seals import is_whole
 from nodewise.diffusion.params import Engine
 
+log = logging.getLogger("nodewise")
 Kind = Literal["predict", "embed"]
 CHUNK = 1 << 16  # nodes per shard
 
@@ -143,7 +148,7 @@ def job_folder(job: Job, nodes: IntArray | None, overwrite: bool, one_file: Path
     ``nodes``: the listed ones, or None for all. ``overwrite`` replaces what another job wrote. ``one_file``: what
     the shards are joined into; the folder then is hidden, and removed when the block ends without an error.
     """
-    run = RunFolder(job.folder, "job", job.identity, JOB, _OURS, _ADVICE)
+    run = RunFolder(job.folder, "job", job.identity, JOB, _OURS, _ADVICE, one_file)
     with run.locked():
         before = run.read(overwrite or one_file is not None)
         if before is None and one_file is not None and one_file.exists() and not overwrite:
@@ -164,13 +169,22 @@ def job_folder(job: Job, nodes: IntArray | None, overwrite: bool, one_file: Path
 
 
 def missing_shards(job: Job) -> list[int]:
-    """The chunks without a shard; a shard that is damaged or another job's is an error."""
-    missing = []
-    for chunk in range(job.num_chunks):
-        if job.shard(chunk).is_file():
-            rows_of_shard(job, chunk)
-        else:
-            missing.append(chunk)
+    """The chunks without a shard; a damaged one is removed, one of another job is an error."""
+    missing = without_file([job.shard(chunk) for chunk in range(job.num_chunks)])
+    for chunk in sorted({*range(job.num_chunks)}.difference(missing)):
+        rows_of_shard(job, chunk)
+    return missing
+
+
+def without_file(files: Sequence[Path]) -> list[int]:
+    """The places of files that are not there; those that do not match their checksum are removed, with a warning."""
+    whole = map_chunks(is_whole, files, thread_count(None))
+    missing = [place for place, good in enumerate(whole) if not good]
+    for file in (files[place] for place in missing):
+        if file.is_file():
+            log.warning(f"{file}: does not match its checksum, so it is made again")
+            with writing(file):
+                file.unlink()
     return missing
 
 

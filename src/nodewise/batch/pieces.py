@@ -18,6 +18,7 @@ from nodewise._util.types import AnyArray, FloatArray, IntArray
 from nodewise.batch.job import Job, stamp_of
 from nodewise.batch.opened import open_graph, open_model, with_resources
 from nodewise.batch.predictions import predicted, represented, write_tables
+from nodewise.batch.seals import ROOM, SEAL, TAIL, seal
 from nodewise.graph import Graph
 from nodewise.learn.rows import DiffusedRows
 
@@ -35,14 +36,20 @@ def run_block(job: Job, block: int) -> None:
     if not file.is_file():
         (maker, graph), columns = _opened(job), slice(*(job.blocks or ())[block])
         with new_file(file) as temporary, temporary.open("wb") as stream:
-            np.save(stream, maker.represent_block(graph, job.nodes(), columns))
+            rows = np.ascontiguousarray(maker.represent_block(graph, job.nodes(), columns))
+            np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(rows))
+            stream.write(rows.data)  # np.save would not say why a disk takes no more
+            stream.write(TAIL)
+            stream.flush()
+            seal(temporary)
 
 
 def run_chunk(job: Job, chunk: int) -> None:
     """Make a shard: the predictions or representations of a chunk of nodes."""
     if not job.shard(chunk).is_file():
         with new_file(job.shard(chunk)) as temporary:
-            write_tables(temporary, _tables(job, chunk), ".parquet", stamp_of(job, chunk))
+            write_tables(temporary, _tables(job, chunk), ".parquet", {**stamp_of(job, chunk), SEAL: ROOM})
+            seal(temporary)
 
 
 def _tables(job: Job, chunk: int) -> Iterator[pa.Table]:

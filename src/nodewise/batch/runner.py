@@ -19,7 +19,17 @@ from nodewise._util.atomic import beside, new_file
 from nodewise._util.errors import InputError, NodewiseError, StoreError
 from nodewise._util.progress import Progress, silent
 from nodewise._util.types import IntArray
-from nodewise.batch.job import CHUNK, Job, Kind, Summary, digest_of_nodes, finish, job_folder, missing_shards
+from nodewise.batch.job import (
+    CHUNK,
+    Job,
+    Kind,
+    Summary,
+    digest_of_nodes,
+    finish,
+    job_folder,
+    missing_shards,
+    without_file,
+)
 from nodewise.batch.on_ray import check_place, connected, run_on_ray
 from nodewise.batch.opened import graph_id, model_id, open_graph, open_model, resolve_source, with_resources
 from nodewise.batch.pieces import PieceError, Task, run_block, run_chunk
@@ -220,7 +230,7 @@ def _complete(job: Job, on: Place, address: str | None, progress: Progress) -> S
     if missing:
         with _runner(on, address, job) as runner:
             if job.blocks is not None:
-                lacking = [block for block in range(len(job.blocks)) if not job.column_file(block).is_file()]
+                lacking = without_file([job.column_file(block) for block in range(len(job.blocks))])
                 _make(job, "columns", run_block, list(job.blocks), lacking, runner, progress)
             ranges = [job.range_of(chunk) for chunk in range(job.num_chunks)]
             _make(job, "nodes", run_chunk, ranges, missing, runner, progress)

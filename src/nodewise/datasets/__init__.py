@@ -8,6 +8,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nodewise._util.atomic import put_back
 from nodewise._util.errors import InputError
 from nodewise._util.os_errors import writing
 from nodewise._util.run_folder import locked
@@ -42,6 +43,7 @@ def load(source: str | Path, data_dir: str | Path | None = None) -> Graph:
         return _load_named(dataset, data_dir)
     try:
         path = Path(source).expanduser()
+        put_back(path)
         is_folder, is_file = path.is_dir(), path.is_file()
     except (OSError, RuntimeError, ValueError) as error:  # too long, no such user, a NUL
         raise InputError(_unknown_message(str(source)[:80])) from error

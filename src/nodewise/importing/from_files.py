@@ -68,9 +68,8 @@ class FileImport:
     base: BaseStore | None = None  # to which the files are added
 
     def run(self, ids: str) -> None:
-        if self.base is not None and not self.work.done.get("checked"):
-            self.base.check()
-            self.work.note(checked=True)
+        if self.base is not None:
+            self.base.check()  # also in an import that continues: the files may have been damaged since
         self._ask()
         if ids == "names":
             self._by_name()

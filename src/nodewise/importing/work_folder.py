@@ -1,7 +1,8 @@
 """The hidden folder beside the output in which an import works, and the journal of what is done there.
 
 Files only grow, and the journal says how much of each is valid. So an import continues where it stopped, whenever that
-was: what the journal does not mention yet is dropped and computed again. The finished store is renamed in one step.
+was: what the journal does not mention yet is dropped and computed again, and what it mentions is compared with its
+checksums. The finished store is renamed in one step.
 """
 
 from __future__ import annotations
@@ -14,19 +15,22 @@ import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from nodewise._util.atomic import AnyPath, beside, check_new_folder, flush, flush_file, flush_folder, swap_folders
+from nodewise._util.atomic import AnyPath, beside, check_new_folder, flush, flush_file, flush_folder, name_folder
 from nodewise._util.errors import InputError, StoreError
 from nodewise._util.memory import show_bytes
 from nodewise._util.os_errors import writing
 from nodewise._util.run_folder import RunFolder
 from nodewise._util.types import AnyArray
 from nodewise._version import __version__
+from nodewise.importing.checksums import Checksums
 from nodewise.store import is_store
-from nodewise.store.manifest import MANIFEST, StoredFile
+from nodewise.store.blocks import check_blocks, check_size
+from nodewise.store.manifest import MANIFEST, REPAIR, StoredFile
 from nodewise.store.writing import write_array
 
 NOTE_SECONDS = 5.0  # at least, between two journals
@@ -45,6 +49,7 @@ class Work:
         self.store, self.runs = self.folder / "store", self.folder / "runs"
         self.done: dict[str, Any] = {}
         self.resumed = False
+        self._sums = Checksums(self.folder)
         self._written: set[Path] = set()  # since the last journal, and perhaps not on the disk yet
         self._saved = 0.0
 
@@ -52,6 +57,7 @@ class Work:
         """Start with an empty folder."""
         self.discard()
         self.done, self.resumed = {}, False
+        self._sums = Checksums(self.folder)
         self._written.clear()
         for folder in (self.store, self.runs):
             folder.mkdir()
@@ -60,18 +66,42 @@ class Work:
     def resume(self) -> None:
         """Continue where the journal ends, if there is one."""
         self.done, self.resumed = self.run.read() or {}, self.run.begun
+        self._sums = Checksums(self.folder, self.done.get("checksums"))
+        if not self.named:  # else nothing in the folder is needed any more
+            self._check()
+
+    def _check(self) -> None:
+        """Raise if a file that the journal mentions is not what was written."""
+        try:
+            self._sums.check()
+            for name, file in self.files.items():
+                check_size(self.store / name, file)
+            check_blocks(self.store, self.files)
+            if self.finished and self.done["finished"] != _checksum(self.store):
+                raise StoreError(f"{self.store / MANIFEST}: does not match its checksum")
+        except StoreError as error:
+            what = str(error).removesuffix(f"; {REPAIR}")
+            raise StoreError(
+                f"{self.output}: the import cannot continue, because a file of it was damaged ({what}); pass "
+                f"--overwrite to start over (Python: overwrite=True)"
+            ) from error
 
     def note(self, *written: Path, **done: Any) -> None:
         """Add to what is done, which depends on the files ``written``; the journal follows every few seconds."""
         self._written.update(written)
+        for path in written:
+            self._sums.grown(path)
         self.done.update(done)
         if time.monotonic() - self._saved > NOTE_SECONDS:
             self.save()
 
     def save(self) -> None:
         """Write the journal, after the files that it mentions."""
-        for path in self._written:
-            flush_file(path)
+        with ThreadPoolExecutor(1) as pool:  # checksums are computed while the disk writes
+            checksums = pool.submit(self._sums.update)
+            for path in self._written:
+                flush_file(path)
+            self.done["checksums"] = checksums.result()
         self._written.clear()
         self.run.save(self.done)
         self._saved = time.monotonic()
@@ -97,7 +127,10 @@ class Work:
     def add_files(self, files: Mapping[str, StoredFile]) -> None:
         """Note files of the store that are finished."""
         new = {name: dataclasses.asdict(file) for name, file in files.items()}
-        self.note(*(self.store / name for name in files), files={**self.done.get("files", {}), **new})
+        for path in (self.store / name for name in files):
+            self._written.add(path)
+            self._sums.drop(path)
+        self.note(files={**self.done.get("files", {}), **new})
 
     def write_array(self, name: str, array: AnyArray, before: Iterable[AnyArray] = ()) -> None:
         """Write a file of the store from parts ``before`` and an array in memory, unless it is finished."""
@@ -108,12 +141,13 @@ class Work:
     def commit(self, overwrite: bool) -> None:
         """Give the finished store its name."""
         if not self.named:  # else the last import was interrupted between these two steps
-            check_new_folder(self.output, overwrite, ours=is_store)
             flush(self.store)
             self._written.clear()
             self.done["finished"] = _checksum(self.store)
             self.save()
-            swap_folders(self.store, self._target)
+            name_folder(
+                self.store, self._target, overwrite, lambda: check_new_folder(self.output, overwrite, ours=is_store)
+            )
             flush_folder(self._target.parent)
         self.run.clear()  # the journal last: it says that all is done until nothing else is left
 
@@ -140,7 +174,7 @@ def working(output: AnyPath, job: Mapping[str, Any], overwrite: bool, resume: bo
     work = Work(Path(output), job)
     with work.run.locked():
         if work.run.begun and not (resume or overwrite):
-            raise StoreError(f"{output}: an import was started and not finished; {_RESUME}")
+            raise StoreError(f"{output}: an import was started and not finished, in {work.folder}; {_RESUME}")
         if resume:
             work.resume()
         if not work.named:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from nodewise._util.atomic import new_folder
+from nodewise._util.atomic import new_folder, put_back
 from nodewise._util.errors import InputError, StoreError
 from nodewise._util.os_errors import reading
 from nodewise._version import __version__
@@ -71,6 +71,7 @@ def load(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Any], dict[st
 
 def read_config(path: Path) -> dict[str, Any]:
     """A model's ``config.json``, checked."""
+    put_back(path)
     if not path.is_dir():
         raise StoreError(f"{path}: no such model folder; expected one written by save() or 'nodewise train'")
     file = path / CONFIG

@@ -105,6 +105,7 @@ def read_manifest(path: atomic.AnyPath) -> Manifest:
     """Read and check the manifest of a store: counts, flags, files, provenance."""
     folder = Path(path)
     path = folder / MANIFEST
+    atomic.put_back(folder)
     if folder.is_file():
         raise StoreError(f"{folder}: this is a file; expected a store, which is a folder, as nodewise import writes it")
     if not folder.is_dir():
