@@ -50,13 +50,26 @@ class FileSpan(NamedTuple):
 
 def file_span(array: Any) -> FileSpan | None:
     """Where a memory-mapped array is in its file, or None for an array in memory."""
-    base = array
-    while base is not None and not isinstance(base, np.memmap):
-        base = getattr(base, "base", None)
+    base = _map_of(array)
     if base is None or base.filename is None:
         return None
     start = array.__array_interface__["data"][0] - base.__array_interface__["data"][0]
     return FileSpan(str(base.filename), base.offset + start, array.nbytes)
+
+
+def check_mapped(*arrays: Any) -> None:
+    """Raise if a file that an array is mapped from was truncated since; what replaced it by name does not matter."""
+    for array in arrays:
+        span, base = file_span(array), _map_of(array)
+        if span is not None and base is not None:
+            _check_end(span, base._mmap.size())
+
+
+def _map_of(array: Any) -> Any:
+    """The map that an array is a part of, or None for an array in memory."""
+    while array is not None and not isinstance(array, np.memmap):
+        array = getattr(array, "base", None)
+    return array
 
 
 def resident_share(array: AnyArray) -> float:

@@ -24,6 +24,7 @@ from nodewise._util.types import AnyArray, Features, FloatArray, IntArray
 from nodewise.diffusion.kernels import sums as kernels
 from nodewise.diffusion.walks import Weights
 from nodewise.graph.features import NORMS, Quantized
+from nodewise.graph.unchecked import check_finite, csr_parts, damaged
 
 RANGES = 1 << 12  # of nodes; more write streams than this thrash the TLB
 SUMS_BYTES = 1 << 20  # a tile's sums, to stay in a core's L2
@@ -49,12 +50,14 @@ def weighted_sum(
     out = np.zeros((weights.indptr.size - 1, features.shape[1]), np.float32)
     if sp.issparse(features):
         _add_sparse(weights, features, NORMS.index(norm), out, threads)
+        check_finite(out, features)
         return out
     numbers, steps = features, np.zeros((2, 0), np.float32)
     if isinstance(features, Quantized):
         numbers, steps = features.codes, np.stack([features.scale, features.offset])
     shift = max(0, int(numbers.shape[0] - 1).bit_length() - RANGES.bit_length() + 1)
     (_stream if stream else _gather)(weights, _Rows(numbers, steps, NORMS.index(norm)), shift, out, threads)
+    check_finite(out, features)
     return out
 
 
@@ -131,10 +134,11 @@ def _readable(features: AnyArray) -> AnyArray:
 
 
 def _add_sparse(weights: Weights, features: sp.csr_matrix, norm: int, out: FloatArray, threads: int) -> None:
-    matrix = (features.indptr, features.indices, features.data, norm)
+    matrix = (*csr_parts(features), norm)
 
     def work(tile: tuple[int, int]) -> None:
-        kernels.add_sparse_rows(*matrix, weights.indptr, *tile, weights.nodes, weights.values, out)
+        if not kernels.add_sparse_rows(*matrix, weights.indptr, *tile, weights.nodes, weights.values, out):
+            raise damaged(features, "features", "this, its indptr or its indices point outside the features")
 
     map_chunks(work, _tiles(weights, features.shape[1], threads), threads)
 

@@ -22,12 +22,14 @@ from nodewise.diffusion.ghd import MOST_HOPS, check_ghd, ghd, last_hop
 from nodewise.diffusion.length import check_tau, diffusion_lengths
 from nodewise.diffusion.params import Convention, DiffusionParams, Engine, Mass
 from nodewise.diffusion.plan import Plan, bring_in, exact_side, make_plan, reads_in_order
+from nodewise.diffusion.room import check_room
 from nodewise.diffusion.walks import Sampling, Weights
 from nodewise.graph import Graph
 from nodewise.graph.checks import check_choice, checked_features, checked_seed
 from nodewise.graph.features import check_norm, row_scales
 
 NO_LIMIT = np.iinfo(np.int64).max
+ROW_BYTES = 20  # of a row of weights, at the least: where it begins, and one neighbour
 LEAST_WEIGHT = 1e-18  # of all hops that nodes go: with less, the squares that make a row's length are 0 in float32
 
 
@@ -69,6 +71,7 @@ class Diffusion:
         """
         if self._weights is None:
             with self._timed("hops"):
+                check_room(ROW_BYTES * self.nodes.size * self.hops, self.hops)
                 self._weights = exact.weights(self._task())
         indptr, nodes, values = self._weights
         shape = (self.nodes.size * self.hops, self.graph.num_nodes)
@@ -84,6 +87,8 @@ class Diffusion:
         if features is not self.graph.features:  # which were checked when the graph was made
             features = checked_features(features, self.graph.num_nodes)
         check_norm(norm)
+        self.graph.check_files()
+        check_room(self.nodes.size * self.hops * features.shape[1] * np.dtype(dtype).itemsize, self.hops)
         if self._weights is None:
             if exact_side(self.graph, self._reach, features, self._memory) == "features":
                 return self.apply_columns(features, norm, dtype=dtype)
@@ -205,6 +210,7 @@ def plan_diffusion(graph: Graph, nodes: AnyArray, **params: Any) -> Diffusion:
     """:func:`diffuse` with the same arguments, checked and planned but not done yet."""
     given = DiffusionParams(**params)
     check_params(given)
+    graph.check_files()  # between one piece of work and the next
     nodes = graph.nodes(nodes)
     if graph.base is not graph:
         from nodewise.diffusion.extended import ExtendedDiffusion

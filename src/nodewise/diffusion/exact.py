@@ -30,6 +30,7 @@ from nodewise._util.types import DoubleArray, Features, FloatArray, IntArray
 from nodewise.diffusion.kernels import hops as kernels
 from nodewise.diffusion.walks import Weights, node_dtype
 from nodewise.graph import Graph
+from nodewise.graph.unchecked import check_finite
 
 CACHED_BYTES = 1 << 23  # a thread's two blocks of columns, while they stay near its cache
 MOST_BYTES = 1 << 29  # and while they do not
@@ -115,11 +116,13 @@ def _product(total: FloatArray, row_scale: FloatArray | None, features: Features
     if sp.issparse(features):
         sums = np.zeros((features.shape[1], total.shape[1]), np.float32)
         kernels.add_sparse_product(features.indptr, features.indices, features.data, total, sums)
+        check_finite(sums, features)
         return sums.T
     made = np.zeros((total.shape[1], features.shape[1]), np.float32)
     for first in range(0, total.shape[0], ROWS_AT_ONCE):  # as float32 a part at a time
         part = slice(first, first + ROWS_AT_ONCE)
         made += total[part].T @ np.asarray(features[part], np.float32)
+    check_finite(made, features)
     return made
 
 
@@ -218,5 +221,6 @@ def fill(
         part = slice(start, min(last, start + ROWS_AT_ONCE))
         taken = features[part, columns]
         rows[part] = taken.toarray() if sp.issparse(taken) else taken
+        check_finite(rows[part], features)
         if row_scale is not None:
             rows[part] *= row_scale[part, None]

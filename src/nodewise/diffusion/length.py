@@ -41,8 +41,9 @@ def diffusion_lengths(graph: Graph, nodes: AnyArray, tau: float, convention: Con
     if whole.num_edges == 0:
         return np.zeros(nodes.size, np.int64)  # loops only: there is nowhere to go
     spread = times * whole.total_degree / np.sqrt(whole.least_degree * graph.degrees_of(nodes))
-    exact = tau * np.log(spread) / log_lambda
-    exact = np.minimum(exact, MOST_HOPS)
+    if graph is whole and not (spread > 1 - 1e-6).all():  # no degree is above the sum of all, which a manifest states
+        raise whole.damaged()
+    exact = np.clip(tau * np.log(spread) / log_lambda, 0, MOST_HOPS)
     return np.asarray(np.floor(exact) if convention == "reference" else np.ceil(exact), np.int64)
 
 

@@ -91,7 +91,7 @@ def bring_in(graph: Graph, targets: int, reach: IntArray, how: Sampling) -> None
     """Read an adjacency that lies in a file into memory, where that is cheaper than walking on the disk."""
     longest = float(reach.max(initial=0))
     steps = targets * min(how.theta * longest, 3.0 * how.first_k + longest)
-    for array in (graph.indptr, graph.indices):
+    for array in (graph.unchecked("indptr"), graph.unchecked("indices")):
         if _better_in_order(array, steps) and array.nbytes < available_memory():
             preload(array)
 
@@ -144,7 +144,7 @@ def _exact_nanoseconds(
     block = 512 * graph.num_nodes  # 64 columns, twice
     hop = hops * graph.num_entries * (HOP + HOP_FAR * math.log2(1 + block / 2**23))
     over_targets = targets * (hop + WEIGH * graph.num_nodes)
-    passes = hops * threads * _in_order(_absent(graph.indices))
+    passes = hops * threads * _in_order(_absent(graph.unchecked("indices")))
     stored = _stored(features)
     reading = 0.0 if stored is None else threads * _in_order(_absent(stored))
     over_targets += _blocks(graph, targets, memory) * (passes + reading)
@@ -186,7 +186,7 @@ def _disk_nanoseconds(features: Features | None, entries: float, passes: int) ->
 
 
 def _step_nanoseconds(graph: Graph) -> float:
-    size = graph.indices.nbytes + graph.indptr.nbytes
+    size = graph.unchecked("indices").nbytes + graph.unchecked("indptr").nbytes
     return STEP + STEP_FAR * math.log2(1 + size / 2**19)
 
 

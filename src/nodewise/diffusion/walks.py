@@ -15,6 +15,7 @@ from nodewise._util.threads import map_chunks
 from nodewise._util.types import AnyArray, DoubleArray, IntArray
 from nodewise.diffusion.kernels import walking as kernels
 from nodewise.diffusion.params import Mass
+from nodewise.diffusion.room import check_room
 from nodewise.graph import Graph
 from nodewise.graph.checks import check_number
 
@@ -105,7 +106,8 @@ def walk(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) -> S
     """``theta`` independent walks per target, fewer where first-K stops them (Algorithm 2, to the letter)."""
     longest = int(lengths.max(initial=0))
     most = most_visited(graph, longest, how)
-    mass = MASSES.index(how.mass)
+    mass, adjacency = MASSES.index(how.mass), _adjacency(graph)
+    _check_room(targets, most, most, longest, how)
 
     def scratch() -> Callable[..., int]:
         keys, values, used = _table(graph, most, how.width)
@@ -114,7 +116,7 @@ def walk(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) -> S
 
         def run(chunk: IntArray, reach: IntArray, nodes: AnyArray, weights: AnyArray, counts: _Counts) -> int:
             return int(kernels.walk(
-                graph.indptr, graph.indices, graph.cumulative_weights, chunk, reach, how.hops, how.width,
+                *adjacency, chunk, reach, how.hops, how.width,
                 how.theta, how.first_k, mass, how.seed, keys, values, used, path, edge, nodes, weights, *counts,
             ))  # fmt: skip
 
@@ -128,7 +130,9 @@ def stratify(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) 
 
     Of the nodes they visit the K heaviest are kept.
     """
-    most = most_visited(graph, int(lengths.max(initial=0)), how, stops=False)
+    longest = int(lengths.max(initial=0))
+    most, adjacency = most_visited(graph, longest, how, stops=False), _adjacency(graph)
+    _check_room(targets, most, min(most, how.first_k), longest, how)
 
     def scratch() -> Callable[..., int]:
         keys, values, used = _table(graph, most, how.width)
@@ -140,7 +144,7 @@ def stratify(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) 
 
         def run(chunk: IntArray, reach: IntArray, nodes: AnyArray, weights: AnyArray, counts: _Counts) -> int:
             return int(kernels.stratify(
-                graph.indptr, graph.indices, graph.cumulative_weights, chunk, reach, how.hops, how.width,
+                *adjacency, chunk, reach, how.hops, how.width,
                 how.theta, how.first_k, how.mass == "walks", how.seed, keys, values, waiting, used, frontier, edge,
                 amount, ranks, nodes, weights, *counts,
             ))  # fmt: skip
@@ -148,6 +152,11 @@ def stratify(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) 
         return run
 
     return _sample(graph, targets, lengths, how, scratch, min(most, how.first_k))
+
+
+def _adjacency(graph: Graph) -> tuple[AnyArray, AnyArray, DoubleArray]:
+    """What the kernels walk on: they bound what they read, unless edges have weights, which are summed as a whole."""
+    return graph.unchecked("indptr"), graph.unchecked("indices"), graph.cumulative_weights
 
 
 def most_visited(graph: Graph, longest: int, how: Sampling, stops: bool = True) -> int:
@@ -165,13 +174,23 @@ def most_entries(most: int, longest: int, how: Sampling) -> int:
 
 
 def _table(graph: Graph, most: int, width: int) -> tuple[AnyArray, DoubleArray, AnyArray]:
-    size = 1 << max(4, int(2 * most - 1).bit_length())
+    size = _slots(most)
     return np.zeros(size, node_dtype(graph)), np.zeros(size * width), np.empty(most + 1, np.int32)
+
+
+def _slots(most: int) -> int:
+    return 1 << max(4, int(2 * most - 1).bit_length())
+
+
+def _check_room(targets: IntArray, most: int, kept: int, longest: int, how: Sampling) -> None:
+    """Raise unless there is memory for the tables of all threads, what they find at a time, and the counts."""
+    each = _slots(most) * 8 * (how.width + 2) + CHUNK * most_entries(kept, longest, how) * 12
+    check_room(min(how.threads, -(-targets.size // CHUNK)) * each + 8 * targets.size * how.width, how.width)
 
 
 def node_dtype(graph: Graph) -> type[np.uint32] | type[np.int64]:
     """What the kernels count nodes in: 32 bits where they are enough, else signed, which mixes with other numbers."""
-    return np.uint32 if graph.indices.dtype == np.uint32 else np.int64
+    return np.uint32 if graph.unchecked("indices").dtype == np.uint32 else np.int64
 
 
 def _sample(
@@ -195,6 +214,8 @@ def _sample(
         while (chunk := next(turn)) < len(chunks) and not stopped.is_set():
             part = slice(chunks[chunk], chunks[chunk] + CHUNK)
             total = run(targets[part], lengths[part], nodes, weights, counts.of(part))
+            if total == kernels.OUTSIDE:
+                raise graph.damaged()
             found[chunk] = nodes[:total].copy(), weights[:total].copy()
 
     try:

@@ -39,11 +39,12 @@ def edges_among(graph: Graph, nodes: IntArray) -> list[tuple[int, int]]:
 
 def _places(graph: Graph, nodes: IntArray, found: IntArray) -> Iterator[AnyArray]:
     """Where the neighbours of ``nodes`` are in ``found``, part by part; neighbours that are not there are left out."""
-    first, size = graph.indptr[nodes], graph.indptr[nodes + 1] - graph.indptr[nodes]
-    found = found.astype(graph.indices.dtype)
+    first, last = graph.row_ends(nodes)
+    size, indices = last - first, graph.unchecked("indices")  # neighbours are only compared, wherever they point
+    found = found.astype(indices.dtype)
     hubs = size > max(found.size, 64)
     for start, stop in zip(first[hubs], first[hubs] + size[hubs], strict=True):  # rows are sorted: look each one up
-        row = graph.indices[start:stop]
+        row = indices[start:stop]
         yield np.flatnonzero(row[np.minimum(np.searchsorted(row, found), row.size - 1)] == found)
     first, size = first[~hubs], size[~hubs]
     ends = np.cumsum(size)
@@ -51,6 +52,6 @@ def _places(graph: Graph, nodes: IntArray, found: IntArray) -> Iterator[AnyArray
     for low, high in zip(cuts, [*cuts[1:], size.size], strict=True):
         starts, sizes = first[low:high], size[low:high]
         places = np.repeat(starts - np.concatenate(([0], np.cumsum(sizes)[:-1])), sizes) + np.arange(sizes.sum())
-        near = graph.indices[places]
+        near = indices[places]
         at = np.minimum(np.searchsorted(found, near), found.size - 1)
         yield at[found[at] == near]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from nodewise._util.types import AnyArray, DoubleArray, Features, IntArray
 from nodewise.graph import checks
 from nodewise.graph.graph import Graph
 from nodewise.graph.names import arrow_strings, expected_name, places_of
+from nodewise.graph.unchecked import Unchecked
 
 EDGES = "expected (2, E): of each edge one end is new, the other one new or in the graph"
 
@@ -98,7 +100,7 @@ class ExtendedGraph(Graph):
 
     def over(self, base: Graph, features: Features) -> ExtendedGraph:
         """The same new nodes over the same graph, of which both now have features."""
-        return dataclasses.replace(self, features=JoinedRows(base.features, features), under=base)
+        return self._changed(features=JoinedRows(base.features, features), under=base)
 
     def replace(self, **changes: Any) -> Graph:
         raise InputError(
@@ -131,11 +133,11 @@ def extended(
         if sp.issparse(graph.features) != sp.issparse(rows):
             rows = rows.toarray() if sp.issparse(rows) else sp.csr_matrix(rows)
         joined = JoinedRows(graph.features, rows)
-    labels = None
-    if graph.labels is not None:
-        unknown = np.full((count, *graph.labels.shape[1:]), 0 if graph.multilabel else checks.UNKNOWN)
-        labels = JoinedRows(graph.labels, unknown)
-    own = {name: getattr(graph, name) for name in ("indptr", "indices", "edge_weight", "name", "feature_names")}
+    labels, known = None, graph.unchecked("labels")
+    if known is not None:
+        unknown = np.full((count, *known.shape[1:]), 0 if graph.multilabel else checks.UNKNOWN)
+        labels = Unchecked(JoinedRows(known, unknown), partial(_check_labels, graph))
+    own = {name: graph.__dict__[name] for name in ("indptr", "indices", "edge_weight", "name", "feature_names")}
     found = ExtendedGraph(
         **own,
         features=joined,
@@ -147,6 +149,11 @@ def extended(
     )
     found._cache(total_degree=graph.total_degree, least_degree=graph.least_degree, present_labels=graph.present_labels)
     return found
+
+
+def _check_labels(graph: Graph, joined: JoinedRows) -> None:
+    """Check the labels of the graph below, unless that was done."""
+    joined.first = graph.labels
 
 
 def _checked_names(graph: Graph, names: Sequence[str] | None) -> list[str] | None:
@@ -215,7 +222,7 @@ def _count(graph: Graph, ends: IntArray, features: Features | None, names: list[
 
 def _links(graph: Graph, ends: IntArray, count: int, weights: AnyArray | None) -> sp.csr_matrix:
     """Each new node's neighbours and their weights, repeats merged as in any graph, and its loop."""
-    if (weights is None) != (graph.edge_weight is None):
+    if (weights is None) != (graph.unchecked("edge_weight") is None):
         these, those = ("none", "them") if weights is None else ("given", "none")
         raise InputError(f"edge_weight: {these}, and the edges of {graph.name} have {those}; expected the same kind")
     values = np.ones(ends.shape[1]) if weights is None else checks.checked_edge_weight(weights, ends)

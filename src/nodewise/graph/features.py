@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from nodewise._util.errors import InputError
 from nodewise._util.types import AnyArray, Features, FloatArray, IntArray
+from nodewise.graph.unchecked import check_finite
 
 NORMS = ("none", "l1", "l2")
 ROWS_AT_ONCE = 1 << 16
@@ -121,7 +122,9 @@ def row_scales(features: Features, norm: str) -> FloatArray | None:
 def dense_rows(features: Features, nodes: AnyArray, norm: str) -> FloatArray:
     """The features of ``nodes``, as float32, each row scaled to ``norm``."""
     rows = features[nodes]
-    return normalize(np.asarray(rows.toarray() if sp.issparse(rows) else rows, np.float32), norm)
+    rows = np.asarray(rows.toarray() if sp.issparse(rows) else rows, np.float32)
+    check_finite(rows, features)
+    return normalize(rows, norm)
 
 
 def normalize(rows: FloatArray, norm: str) -> FloatArray:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from nodewise._util.errors import InputError
+from nodewise._util.errors import InputError, StoreError
+from nodewise._util.pagecache import check_mapped
 from nodewise._util.types import AnyArray, DoubleArray, Features, IntArray
 from nodewise.graph import adjacency, checks
 from nodewise.graph.features import Quantized, dense_rows
 from nodewise.graph.names import named_nodes
+from nodewise.graph.unchecked import CheckedOnUse, Unchecked, csr_parts, damaged
 
 if TYPE_CHECKING:
     import networkx
@@ -38,25 +40,26 @@ class Graph:
     Graph(nodes=4, edges=2)
     """
 
-    indptr: IntArray
-    indices: AnyArray
-    edge_weight: AnyArray | None = None
+    indptr: CheckedOnUse[IntArray] = CheckedOnUse()
+    indices: CheckedOnUse[AnyArray] = CheckedOnUse()
+    edge_weight: CheckedOnUse[AnyArray | None] = CheckedOnUse(None)
     features: Features | None = None
-    labels: AnyArray | None = None
+    labels: CheckedOnUse[AnyArray | None] = CheckedOnUse(None)
     node_names: Sequence[str] | None = None
     label_names: Sequence[str] | None = None
-    splits: Mapping[str, IntArray] = dataclasses.field(default_factory=dict)
+    splits: CheckedOnUse[Mapping[str, IntArray]] = CheckedOnUse(None)
     name: str = "graph"
     feature_names: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
+        self.__dict__["splits"] = self.__dict__["splits"] or {}
         # Read-only arrays are one type to the compiled kernels, whether they lie in memory or in a file.
         for field in ("indptr", "indices", "edge_weight"):
-            array = getattr(self, field)
+            array, held = self.unchecked(field), self.__dict__[field]
             if array is not None:
                 view = np.asarray(array).view()
                 view.flags.writeable = False
-                object.__setattr__(self, field, view)
+                self.__dict__[field] = held._replace(value=view) if isinstance(held, Unchecked) else view
 
     # ------------------------------------------------------------------ making one
 
@@ -240,7 +243,7 @@ class Graph:
             changes |= {} if names is None else {"label_names": names}
         if changes.get("node_names") is not None:  # not those of a store, which are read when they are needed
             checks.check_distinct("node_names", changes["node_names"], "nodes")
-        changed = dataclasses.replace(self, **changes)._checked()
+        changed = self._changed(**changes)._checked()
         if not changes.keys() & {"indptr", "indices", "edge_weight"}:  # what is known of the adjacency stays true
             changed._cache(**{name: self.__dict__[name] for name in ADJACENCY_FACTS if name in self.__dict__})
         return changed
@@ -258,7 +261,11 @@ class Graph:
         checks.check_names(self.node_names, self.label_names, self.labels, self.num_nodes)
         checks.check_feature_names(self.feature_names, self.num_features)
         splits = {part: self.nodes(nodes, f"splits[{part!r}]") for part, nodes in self.splits.items()}
-        return dataclasses.replace(self, splits=splits)
+        return self._changed(splits=splits)
+
+    def _changed(self, **changes: Any) -> Self:
+        """A copy with ``changes``; what nobody has checked yet stays so."""
+        return type(self)(**{field.name: self.__dict__[field.name] for field in dataclasses.fields(self)} | changes)
 
     def subgraph(self, nodes: AnyArray) -> Graph:
         """The graph that ``nodes`` induce, renumbered in the order given.
@@ -270,8 +277,9 @@ class Graph:
         if np.unique(nodes).size != nodes.size:
             raise InputError("nodes: a subgraph takes each node once")
         adj = adjacency.induced(self.indptr, self.indices, self.edge_weight, nodes)
-        return dataclasses.replace(
-            self,
+        if nodes.size and np.diff(adj.indptr).min() < 1:  # every node has its loop
+            raise self.damaged()
+        return self._changed(
             indptr=adj.indptr,
             indices=adj.indices,
             edge_weight=adj.weights,
@@ -327,12 +335,12 @@ class Graph:
     @property
     def num_nodes(self) -> int:
         """Nodes, those without edges included."""
-        return self.indptr.size - 1
+        return int(self.unchecked("indptr").size) - 1
 
     @property
     def num_entries(self) -> int:
         """Stored adjacency entries: each edge twice, each loop once. The paper's ``2m`` where edges have no weights."""
-        return int(self.indptr[-1])
+        return int(self.unchecked("indices").size)
 
     @property
     def num_edges(self) -> int:
@@ -350,11 +358,23 @@ class Graph:
         """``d_u`` of some nodes, without a look at the others."""
         if "degrees" in self.__dict__:
             return self.degrees[nodes]
-        first, last = self.indptr[nodes], self.indptr[nodes + 1]
+        first, last = self.row_ends(nodes)
         if self.edge_weight is None:
             return np.asarray(last - first, np.float64)
         rows = zip(first.tolist(), last.tolist(), strict=True)
         return np.array([self.edge_weight[a:b].sum(dtype=np.float64) for a, b in rows])
+
+    def row_ends(self, nodes: IntArray) -> tuple[IntArray, IntArray]:
+        """Where the rows of some nodes begin and end in ``indices``, without a look at the others."""
+        indptr = self.unchecked("indptr")
+        first, last = indptr[nodes], indptr[nodes + 1]
+        if nodes.size and (first.min() < 0 or (last - first).min() < 1 or last.max() > self.num_entries):
+            raise self.damaged()
+        return first, last
+
+    def damaged(self) -> StoreError:
+        """The error for rows that point outside the adjacency, or entries that point outside the graph."""
+        return damaged(self.unchecked("indices"), self.name, "this or indptr.npy points outside the graph")
 
     @property
     def kernel_weights(self) -> AnyArray:
@@ -404,7 +424,22 @@ class Graph:
     @property
     def multilabel(self) -> bool:
         """Whether labels are a 0/1 matrix, with several per node."""
-        return self.labels is not None and self.labels.ndim == 2
+        labels = self.unchecked("labels")
+        return labels is not None and labels.ndim == 2
+
+    # ------------------------------------------------------------------ a store that was not verified
+
+    def unchecked(self, field: str) -> Any:
+        """A field as it is, even if it is an array of a store that nobody has checked: for code that bounds itself."""
+        held = self.__dict__[field]
+        return held.value if isinstance(held, Unchecked) else held
+
+    def check_files(self) -> None:
+        """Raise if a file that an array lies in was truncated: to touch a page that is missing ends the process."""
+        arrays = [self.unchecked(field) for field in ("indptr", "indices", "edge_weight", "labels", "features")]
+        arrays += [*self.unchecked("splits").values()]
+        for array in arrays:
+            check_mapped(*(csr_parts(array) if sp.issparse(array) else [getattr(array, "codes", array)]))
 
     def to_scipy(self) -> sp.csr_matrix:
         """The adjacency with its loops, as float64 CSR.

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import scipy.sparse as sp
 
 from nodewise._util.atomic import AnyPath
@@ -20,10 +18,11 @@ from nodewise._util.types import AnyArray, DoubleArray
 from nodewise.graph import Graph
 from nodewise.graph.edge_keys import BOTH
 from nodewise.importing.array_files import read_at
-from nodewise.importing.name_table import NAMES_AT_A_TIME
 from nodewise.store import open_store, read_manifest
 from nodewise.store.blocks import check_blocks
 from nodewise.store.manifest import DENSE, INDICES, INDPTR, NAMES, WEIGHTS
+from nodewise.store.names import name_parts
+from nodewise.store.reading import check_arrays
 
 READ_ENTRIES = 1 << 18  # of the adjacency, at a time
 PART_BYTES = 8 << 20  # of other arrays
@@ -41,8 +40,13 @@ class BaseStore:
         return cls(Path(path), open_store(path, verify=False))
 
     def check(self) -> None:
-        """Compare all checksums: the new store has its own, which would hide damage in this one."""
-        check_blocks(self.path, read_manifest(self.path).files)
+        """Compare all checksums, and check all values: the new store has its own, which would hide damage in this one.
+
+        Not through the maps of this graph: what is read through them counts as memory in use.
+        """
+        described = read_manifest(self.path)
+        check_blocks(self.path, described.files)
+        check_arrays(self.path, open_store(self.path, verify=False), described)
 
     @property
     def num_nodes(self) -> int:
@@ -50,11 +54,11 @@ class BaseStore:
 
     @property
     def entries(self) -> int:
-        return int(self.graph.indices.size)
+        return self.graph.num_entries
 
     @property
     def weighted(self) -> bool:
-        return self.graph.edge_weight is not None
+        return self.graph.unchecked("edge_weight") is not None
 
     @property
     def feature_dtype(self) -> str | None:
@@ -66,8 +70,7 @@ class BaseStore:
 
     def names(self) -> Iterator[Any]:
         """The names of nodes, part by part."""
-        for batch in pq.ParquetFile(self.path / NAMES).iter_batches(NAMES_AT_A_TIME, columns=["name"]):
-            yield batch.column(0).cast(pa.large_string())
+        return name_parts(self.path / NAMES, read_manifest(self.path).files[NAMES])
 
     def rows(self, count: int) -> Iterator[AnyArray]:
         """The dense features as they are stored, ``count`` rows at a time."""

@@ -12,7 +12,8 @@ from nodewise._util.errors import StoreError
 from nodewise._util.os_errors import reading
 from nodewise._util.threads import map_chunks, thread_count
 from nodewise._util.types import AnyArray
-from nodewise.store.manifest import REPAIR, StoredFile
+from nodewise.graph.unchecked import REPAIR
+from nodewise.store.manifest import StoredFile
 
 BLOCK_BYTES = 16 << 20
 

@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from nodewise._util.errors import StoreError
 from nodewise._util.os_errors import reading
 from nodewise._version import __version__
 from nodewise.graph.adjacency import MAX_NODES
+from nodewise.graph.checks import LEAST_LOOP
+from nodewise.graph.unchecked import REPAIR
 
 FORMAT = "nodewise-store"
 FORMAT_VERSION = 2  # 2 added int8 features, 64-bit indices, and the sum and minimum of the degrees
@@ -47,7 +49,6 @@ DTYPES: Mapping[str, tuple[str, ...]] = {
 SPLIT_FILE = re.compile(r"splits/([A-Za-z0-9_][A-Za-z0-9_.-]{0,99})\.npy")
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
-REPAIR = "the store is damaged: import it again or restore it from a copy"
 Kind = TypeVar("Kind")
 
 
@@ -114,12 +115,13 @@ def read_manifest(path: atomic.AnyPath) -> Manifest:
         raise StoreError(f"{folder}: has no {MANIFEST}, so it is not a store; expected one that nodewise import wrote")
     content = _parsed(path)
     _check_format(path, content)
-    if content.get("checksum") != _checksum(content):
-        raise _damaged(path, "its content does not match its checksum")
     try:
+        if content.get("checksum") != _checksum(content):
+            raise _damaged(path, "its content does not match its checksum")
         manifest = _from_json(content)
+        _check_counts(manifest)
         _check_files(manifest)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _damaged(path, str(error)) from error
     return manifest
 
@@ -129,11 +131,13 @@ def _damaged(path: Path, what: str) -> StoreError:
 
 
 def _parsed(path: Path) -> dict[str, Any]:
-    def refuse(constant: str) -> NoReturn:
-        raise ValueError(f"{constant} is not a number")
+    def finite(number: str) -> float:
+        if not math.isfinite(value := float(number)):
+            raise ValueError(f"{number} is not a number")
+        return value
 
     with reading(path, "JSON", (ValueError, RecursionError), StoreError, REPAIR):
-        content = json.loads(path.read_bytes().decode(), parse_constant=refuse)
+        content = json.loads(path.read_bytes().decode(), parse_constant=finite, parse_float=finite)
     if not isinstance(content, dict):
         raise _damaged(path, "holds no JSON object")
     return content
@@ -156,27 +160,34 @@ def _from_json(content: Mapping[str, Any]) -> Manifest:
     counts = _get(content, "counts", dict)
     flags = _get(content, "flags", dict)
     files = _get(content, "files", dict)
-    label_names, feature_names = _names(content, "label_names"), _names(content, "feature_names")
-    fits = feature_names is None or len(set(feature_names)) == len(feature_names) == counts.get("features")
-    _check(fits, "feature_names are not one for each feature, all different")
     return Manifest(
         counts={key: _count(counts, key) for key in ("nodes", "entries", "edges", "features", "classes")},
         flags={key: _get(flags, key, bool) for key in ("weighted", "multilabel", "sparse_features")},
         files={file: _stored_file(file, entry) for file, entry in files.items()},
-        name=_get(content, "name", str),
-        label_names=label_names,
+        name=_text(content, "name"),
+        label_names=_names(content, "label_names"),
         degrees=_degrees(content),
         present_labels=_present_labels(content),
         provenance=_get(content, "provenance", dict),
-        written_by=_get(content, "written_by", str),
-        feature_names=feature_names,
+        written_by=_text(content, "written_by"),
+        feature_names=_names(content, "feature_names"),
     )
 
 
 def _names(content: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
     names = content.get(key)
     _check(names is None or _all_are(names, str), f"{key} is not a list of strings")
-    return None if names is None else tuple(names)
+    return None if names is None else tuple(_encodable(name) for name in names)
+
+
+def _text(content: Mapping[str, Any], key: str) -> str:
+    return _encodable(_get(content, key, str))
+
+
+def _encodable(text: str) -> str:
+    """``text``, unless it is one that JSON can hold and no file or terminal: half of a pair of UTF-16."""
+    text.encode()
+    return text
 
 
 def _degrees(content: Mapping[str, Any]) -> dict[str, float] | None:
@@ -218,18 +229,37 @@ def _stored_file(file: str, entry: Any) -> StoredFile:
     return StoredFile(entry["dtype"], lengths, size, block, tuple(hashes))
 
 
-def _check_files(manifest: Manifest) -> None:
-    """Check that all required files are listed, and that shapes, sizes, counts and flags agree."""
-    counts, files, flags = manifest.counts, manifest.files, manifest.flags
-    nodes, entries, edges, sparse = counts["nodes"], counts["entries"], counts["edges"], flags["sparse_features"]
+def _check_counts(manifest: Manifest) -> None:
+    """Check that counts, names and degrees agree."""
+    counts, files = manifest.counts, manifest.files
+    nodes, entries, edges, classes = (counts[key] for key in ("nodes", "entries", "edges", "classes"))
     narrow = INDICES in files and files[INDICES].dtype == "<u4"
     _check(1 <= nodes <= (MAX_NODES if narrow else 2**48), f"{nodes} nodes")
     _check(entries == nodes + 2 * edges, f"{entries} entries for {nodes} nodes and {edges} edges")
+    _check(counts["features"] == 0 or DENSE in files or SPARSE[0] in files, f"{counts['features']} features in no file")
+    _check(classes == 0 or LABELS in files, f"{classes} classes, and no {LABELS}")
+    names = manifest.feature_names
+    fits = names is None or len(set(names)) == len(names) == counts["features"]
+    _check(fits, "feature_names are not one for each feature, all different")
+    _check(manifest.label_names is None or len(manifest.label_names) >= classes, f"too few label_names for {classes}")
+    if manifest.degrees is not None:
+        total, least = manifest.degrees["total"], manifest.degrees["least"]
+        if not manifest.flags["weighted"]:
+            _check(total == entries and least >= 1, f"a total degree of {total} and a least of {least}")
+        low, high = LEAST_LOOP / 2, total / nodes * (1 + 1e-6)
+        _check(low <= least <= high, f"a least degree of {least}; expected a number from {low:g} to {high:g}")
+
+
+def _check_files(manifest: Manifest) -> None:
+    """Check that all required files are listed, and that shapes, sizes, counts and flags agree."""
+    files, flags = manifest.files, manifest.flags
+    sparse = flags["sparse_features"]
     for required in (INDPTR, INDICES):
         _check(required in files, f"does not list {required}")
     _check(flags["weighted"] == (WEIGHTS in files), f"weighted and {WEIGHTS} do not agree")
     _check(all((part in files) == sparse for part in SPARSE), "sparse_features and the files listed do not agree")
     _check(not sparse or DENSE not in files, "lists both dense and sparse features")
+    _check(not sparse or files[SPARSE[1]].dtype == files[SPARSE[2]].dtype, "sparse features of two kinds of numbers")
     int8 = DENSE in files and files[DENSE].dtype == "|i1"
     _check((STEPS in files) == int8, f"{STEPS} belongs to features of int8, and to no others")
     _check(not flags["multilabel"] or LABELS in files, "multilabel, and no labels.npy")

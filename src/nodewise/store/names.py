@@ -1,13 +1,22 @@
-"""Names: a sequence of node names over a pyarrow column, without a Python object for each name."""
+"""Names: a sequence of node names over a pyarrow column, without a Python object for each name; and their file."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, SupportsIndex, overload
 
+from nodewise._util.errors import StoreError
 from nodewise._util.types import AnyArray
 from nodewise.graph.names import arrow_strings
+from nodewise.graph.unchecked import REPAIR
+from nodewise.store.blocks import check_blocks, check_size
+from nodewise.store.manifest import StoredFile
+
+ROWS_AT_ONCE = 1 << 16
+FREE_BYTES, TIMES = 16 << 20, 32  # of names: so many, and so many times their file; Snappy makes at most 21 of one
+COMPRESSION = ("SNAPPY", "UNCOMPRESSED")
 
 
 class Names(Sequence[str]):
@@ -74,3 +83,72 @@ class Names(Sequence[str]):
 
     def __repr__(self) -> str:
         return f"Names({self._length:,})"
+
+
+# ---------------------------------------------------------------------- their file
+
+
+def read_names(path: Path, file: StoredFile) -> Any:
+    """The column of names. Blocks are checked first, since a damaged file must not reach the decoder."""
+    import pyarrow as pa
+
+    check_size(path, file)
+    check_blocks(path.parent, {path.name: file})
+    return pa.chunked_array(list(name_parts(path, file)), pa.large_string())
+
+
+def name_parts(path: Path, file: StoredFile) -> Iterator[Any]:
+    """The names in a file, part by part; an error where they are not those that the manifest says, or far too long.
+
+    A name that the file holds once can stand for many, and so a small file for more than the memory.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    room, rows = TIMES * file.bytes + FREE_BYTES, 0
+    try:
+        with pq.ParquetFile(path) as plain, pq.ParquetFile(path, read_dictionary=["name"]) as coded:
+            _check_kind(plain.metadata, file)
+            for group in range(plain.num_row_groups):
+                count = plain.metadata.row_group(group).num_rows
+                how = {"row_groups": [group], "columns": ["name"]}
+                some = next(coded.iter_batches(1, **how), None)  # with all names that stand for several
+                reader = plain if _longest(some) * count <= room else coded
+                for batch in reader.iter_batches(ROWS_AT_ONCE, **how):
+                    batch.validate(full=True)
+                    room -= _bytes(batch.column(0))
+                    rows += batch.num_rows
+                    if room < 0:
+                        raise ValueError("names of more bytes than such a file can hold")
+                    yield from arrow_strings(batch.column(0)).chunks
+    except (pa.ArrowException, OSError, KeyError, ValueError, MemoryError) as error:
+        raise StoreError(f"{path}: is not a Parquet file with a column of names ({error}); {REPAIR}") from error
+    if rows != file.shape[0]:
+        raise StoreError(f"{path}: holds {rows:,} names, the manifest says {file.shape[0]:,}; {REPAIR}")
+
+
+def _check_kind(metadata: Any, file: StoredFile) -> None:
+    """Raise unless it is a file as we write it: other kinds of compression make any amount of nothing."""
+    if metadata.num_rows != file.shape[0] or metadata.num_columns != 1:
+        raise ValueError(f"{metadata.num_columns:,} columns of {metadata.num_rows:,} rows")
+    for group in range(metadata.num_row_groups):
+        column = metadata.row_group(group).column(0)
+        if column.compression not in COMPRESSION or any("DELTA" in name for name in column.encodings):
+            raise ValueError(f"compressed by {column.compression}, in the encodings {', '.join(column.encodings)}")
+
+
+def _longest(batch: Any) -> int:
+    """The bytes of the longest name of those that can stand for several."""
+    import pyarrow.compute as pc
+
+    return 0 if batch is None else pc.max(pc.binary_length(batch.column(0).dictionary)).as_py() or 0
+
+
+def _bytes(names: Any) -> int:
+    """The bytes of names, once they are written out."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not isinstance(names, pa.DictionaryArray):
+        return int(names.nbytes)
+    return pc.sum(pc.binary_length(names.dictionary).take(names.indices)).as_py() or 0

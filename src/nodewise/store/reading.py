@@ -1,22 +1,27 @@
-"""Open a store as a graph: read-only memory maps, and the checks that make them safe to use."""
+"""Open a store as a graph: read-only memory maps, and the checks that make them safe to use.
+
+Names, types, shapes and sizes are checked when a store is opened, and values when they are first used
+(:mod:`nodewise.graph.unchecked`); ``verify`` checks all of them at once, and the checksums.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from nodewise._util import atomic
 from nodewise._util.errors import StoreError
+from nodewise._util.pagecache import check_mapped
+from nodewise._util.threads import map_chunks, thread_count
 from nodewise._util.types import AnyArray
 from nodewise.graph import Graph
-from nodewise.graph.checks import UNKNOWN
+from nodewise.graph.checks import LARGEST, UNKNOWN
 from nodewise.graph.features import Quantized
-from nodewise.graph.names import arrow_strings
+from nodewise.graph.unchecked import REPAIR, Unchecked, UncheckedRows
 from nodewise.store.blocks import check_blocks, check_size, slices
 from nodewise.store.manifest import (
     DENSE,
@@ -24,7 +29,6 @@ from nodewise.store.manifest import (
     INDPTR,
     LABELS,
     NAMES,
-    REPAIR,
     SPARSE,
     SPLIT_FILE,
     STEPS,
@@ -33,7 +37,7 @@ from nodewise.store.manifest import (
     StoredFile,
     read_manifest,
 )
-from nodewise.store.names import Names
+from nodewise.store.names import Names, read_names
 
 VERIFY_UP_TO = 64 << 20  # bytes; larger stores are verified only on request, so that they open at once
 Arrays = dict[str, Any]  # by file name
@@ -65,9 +69,13 @@ def open_store(path: atomic.AnyPath, verify: bool | None = None) -> Graph:
             first, last, expected = arrays[indptr][0], arrays[indptr][-1], arrays[values].size
             if first != 0 or last != expected:
                 raise StoreError(f"{folder / indptr}: runs from {first} to {last}, expected 0 to {expected}; {REPAIR}")
+    if STEPS in arrays:
+        _check_values(folder, described, [STEPS], arrays[STEPS])
     graph = _graph(folder, described, arrays)
     if verify:
-        _check_contents(folder, graph, arrays)
+        check_arrays(folder, graph, described)
+        if isinstance(graph.node_names, Names):
+            _ = graph.node_names.arrow  # decoding checks them
     return graph
 
 
@@ -79,23 +87,25 @@ def verify_store(path: atomic.AnyPath) -> int:
 
 def _graph(folder: Path, described: Manifest, arrays: Arrays) -> Graph:
     nodes, names = described.counts["nodes"], described.files.get(NAMES)
+    check = functools.partial(functools.partial, _check_values, folder, described)
     features = arrays.get(DENSE)
     if STEPS in arrays:
         features = Quantized(arrays[DENSE], *np.asarray(arrays[STEPS]))
     if described.flags["sparse_features"]:
-        # Not through the constructor, which reads all indices of a large matrix to choose their type.
-        features = sp.csr_matrix((nodes, described.counts["features"]), dtype=np.float32)
-        features.data, features.indices, features.indptr = (np.asarray(arrays[part]) for part in SPARSE)
-    splits = {file: SPLIT_FILE.fullmatch(file) for file in arrays}
+        parts = tuple(np.asarray(arrays[part]) for part in SPARSE)
+        features = UncheckedRows.of(parts, (nodes, described.counts["features"]), check(SPARSE, *parts))
+    splits = {match[1]: np.asarray(arrays[match[0]]) for match in map(SPLIT_FILE.fullmatch, arrays) if match}
+    lazily: dict[str, Any] = {name: Unchecked(array, check([name])) for name, array in arrays.items()}
+    lazily["splits"] = Unchecked(splits, functools.partial(_check_splits, folder, described))
     graph = Graph(
-        arrays[INDPTR],
-        arrays[INDICES],
-        arrays.get(WEIGHTS),
+        lazily[INDPTR],
+        lazily[INDICES],
+        lazily.get(WEIGHTS),
         features=features,
-        labels=arrays.get(LABELS),
-        node_names=None if names is None else Names(functools.partial(_load_names, folder / NAMES, names), nodes),
+        labels=lazily.get(LABELS),
+        node_names=None if names is None else Names(functools.partial(read_names, folder / NAMES, names), nodes),
         label_names=None if described.label_names is None else list(described.label_names),
-        splits={match[1]: np.asarray(arrays[file]) for file, match in splits.items() if match},
+        splits=lazily["splits"],
         name=described.name,
         feature_names=None if described.feature_names is None else list(described.feature_names),
     )
@@ -108,7 +118,7 @@ def _graph(folder: Path, described: Manifest, arrays: Arrays) -> Graph:
 
 def _mapped(path: Path, file: StoredFile) -> AnyArray:
     try:
-        array: AnyArray = np.load(path, mmap_mode="r", allow_pickle=False)
+        array: AnyArray = np.lib.format.open_memmap(path, mode="r")  # not np.load, which also opens archives
     except Exception as error:  # numpy evaluates the header as a literal, which can fail in any way
         raise StoreError(f"{path}: is not an .npy file ({error}); {REPAIR}") from error
     if array.dtype.str != file.dtype or array.shape != file.shape or not array.flags.c_contiguous:
@@ -119,42 +129,62 @@ def _mapped(path: Path, file: StoredFile) -> AnyArray:
     return array
 
 
-def _load_names(path: Path, file: StoredFile) -> Any:
-    """The column of names. Blocks are checked first, since a damaged file must not reach the decoder."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    check_size(path, file)
-    check_blocks(path.parent, {path.name: file})
-    try:
-        table = pq.ParquetFile(path).read()
-        table.validate(full=True)
-        column = arrow_strings(table.column("name"))
-    except (pa.ArrowException, OSError, KeyError, ValueError, MemoryError) as error:
-        raise StoreError(f"{path}: is not a Parquet file with a column of names ({error}); {REPAIR}") from error
-    if len(column) != file.shape[0]:
-        raise StoreError(f"{path}: holds {len(column):,} names, the manifest says {file.shape[0]:,}; {REPAIR}")
-    return column
+# ---------------------------------------------------------------------- values
 
 
-def _check_contents(folder: Path, graph: Graph, arrays: Arrays) -> None:
-    """Check that no array points outside another one: kernels do not, and checksums only show what was written."""
-    nodes = graph.num_nodes
+class Limits(NamedTuple):
+    """What the values of an array can be: from ``low`` to ``high``, each ``rise`` or more above the one before."""
 
-    def check(name: str, good: Callable[[AnyArray], Any], expected: str, overlap: int = 0) -> None:
-        array = arrays.get(name)
-        if array is not None and not all(np.all(good(part)) for part in slices(array, overlap)):
-            raise StoreError(f"{folder / name}: holds impossible values, expected {expected}; {REPAIR}")
+    low: float
+    high: float
+    rise: int | None = None
 
-    check(INDPTR, lambda part: np.diff(part) >= 1, "a rise of at least 1 per node", overlap=1)
-    check(INDICES, lambda part: part < nodes, f"nodes below {nodes}")
-    check(WEIGHTS, lambda part: np.isfinite(part) & (part > 0), "finite numbers above 0")
-    check(STEPS, np.isfinite, "finite numbers")
-    check(SPARSE[2], lambda part: np.diff(part) >= 0, "values that never decrease", overlap=1)
-    check(SPARSE[1], lambda part: (part >= 0) & (part < graph.num_features), f"columns below {graph.num_features}")
-    low, high = (0, 1) if graph.multilabel else (UNKNOWN, np.iinfo(np.int64).max)
-    check(LABELS, lambda part: (part >= low) & (part <= high), "labels from 0 on, or -1 for unknown")
-    for split in graph.splits:
-        check(f"splits/{split}.npy", lambda part: (part >= 0) & (part < nodes), f"nodes below {nodes}")
-    if isinstance(graph.node_names, Names):
-        _ = graph.node_names.arrow  # decoding checks them
+    def __str__(self) -> str:
+        order = "" if self.rise is None else f", each at least {self.rise} above the one before"
+        return f"numbers from {self.low:g} to {self.high:g}{order}"
+
+    def hold(self, part: AnyArray) -> bool:
+        if part.size == 0:
+            return True
+        within = bool(part.min().item() >= self.low and part.max().item() <= self.high)  # not a number: neither
+        return within and (self.rise is None or bool((np.diff(part) >= self.rise).all()))
+
+
+def _limits(described: Manifest, name: str) -> Limits:
+    """What an array can hold without pointing outside another one; checksums only show that it was written so."""
+    counts, files = described.counts, described.files
+    if name == LABELS:
+        return Limits(0, 1) if described.flags["multilabel"] else Limits(UNKNOWN, counts["classes"] - 1)
+    known = {
+        INDPTR: Limits(0, counts["entries"], 1),
+        WEIGHTS: Limits(float(np.finfo(np.float32).smallest_subnormal), float(np.finfo(np.float32).max)),
+        DENSE: Limits(-LARGEST, LARGEST),
+        STEPS: Limits(-4 * LARGEST, 4 * LARGEST),
+        SPARSE[0]: Limits(-LARGEST, LARGEST),
+        SPARSE[1]: Limits(0, counts["features"] - 1),
+        SPARSE[2]: Limits(0, files[SPARSE[0]].shape[0] if SPARSE[0] in files else 0, 0),
+    }
+    return known.get(name, Limits(0, counts["nodes"] - 1))  # neighbours, and the nodes of splits
+
+
+def _check_values(folder: Path, described: Manifest, names: Sequence[str], *arrays: AnyArray) -> None:
+    """Read arrays through, about a block at a time, and raise unless their values are possible."""
+    for name, array in zip(names, arrays, strict=True):
+        limits = _limits(described, name)
+        check_mapped(array)
+        overlap = 0 if limits.rise is None else 1
+        if not all(map_chunks(limits.hold, slices(array, overlap), thread_count(None))):
+            raise StoreError(f"{folder / name}: holds impossible values, expected {limits}; {REPAIR}")
+
+
+def _check_splits(folder: Path, described: Manifest, splits: Mapping[str, AnyArray]) -> None:
+    _check_values(folder, described, [f"splits/{split}.npy" for split in splits], *splits.values())
+
+
+def check_arrays(folder: Path, graph: Graph, described: Manifest) -> None:
+    """Check all values of an open store but its names."""
+    _ = graph.indptr, graph.indices, graph.edge_weight, graph.labels, graph.splits  # each is checked as it is read
+    if described.flags["sparse_features"]:
+        _ = graph.features.indptr  # type: ignore[union-attr]
+    elif DENSE in described.files and not isinstance(graph.features, Quantized):
+        _check_values(folder, described, [DENSE], graph.features)  # type: ignore[arg-type]

@@ -84,14 +84,24 @@ def add_rows(rows, first_row, steps, norm, by_target, by_node, by_weight, first,
 
 @njit(cache=True, nogil=True)
 def add_sparse_rows(indptr, indices, data, norm, targets, first, last, nodes, weights, out):
-    """``out[target] += weight * features[node]`` for features in CSR parts; ``targets`` points into the entries."""
+    """``out[target] += weight * features[node]`` for features in CSR parts; ``targets`` points into the entries.
+
+    Nobody may have checked the features: returns False, at once, where they point outside themselves.
+    """
     for t in range(first, last):
         for e in range(targets[t], targets[t + 1]):
             node, weight = nodes[e], weights[e]
+            start, end = np.int64(indptr[node]), np.int64(indptr[node + 1])
+            if start | (end - start) | (data.size - end) < 0:
+                return False
             if norm != 0:
                 total = np.float32(0.0)
-                for p in range(indptr[node], indptr[node + 1]):
+                for p in range(start, end):
                     total += abs(data[p]) if norm == L1 else data[p] * data[p]
                 weight *= _factor(total, norm)
-            for p in range(indptr[node], indptr[node + 1]):
-                out[t, indices[p]] += weight * data[p]
+            for p in range(start, end):
+                column = np.int64(indices[p])
+                if column | (out.shape[1] - 1 - column) < 0:
+                    return False
+                out[t, column] += weight * data[p]
+    return True

@@ -9,6 +9,10 @@ clear the table. Its size follows the number of walks, not the graph, so it stay
 that small, a node's slot is its own number.
 
 A slot has ``width`` values side by side: one, the sum over all hops, or one per hop.
+
+The adjacency may lie in a file that nobody has checked, so nothing is read or written by what it says before that is
+known to lie inside: a kernel that finds it outside returns :data:`OUTSIDE` at once. Numbers are tested by their signs,
+which are gathered without a branch: ``a | b`` is negative where ``a`` or ``b`` is.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX2 = np.uint64(0x94D049BB133111EB)
 _TO_UNIT = 1.0 / 9007199254740992.0  # 2^-53
+OUTSIDE = -1  # in place of a size: the adjacency points outside itself
 
 # ---------------------------------------------------------------------- random numbers
 
@@ -68,10 +73,13 @@ def _by_weight(cumulative, first, last, point):
 def _advance(indptr, indices, cumulative, at, count, edge, state, stride):
     """Move each walker one step; two passes, so that every cache miss of the batch is in flight at once.
 
-    Walker ``w`` draws from ``state + w * stride``: a walk is the same in any batch.
+    Walker ``w`` draws from ``state + w * stride``: a walk is the same in any batch. Returns a number below 0 if a
+    walker would leave the adjacency.
     """
+    signs = np.int64(0)
     for w in range(count):
         first, last = indptr[at[w]], indptr[at[w] + 1]
+        signs |= first | (last - first - 1) | (indices.size - last)
         bits = _mix(state)
         state += stride
         if cumulative.size == 0:
@@ -79,9 +87,13 @@ def _advance(indptr, indices, cumulative, at, count, edge, state, stride):
         else:
             edge[w] = _by_weight(cumulative, first, last, _unit(bits) * cumulative[last - 1])
         prefetch(indices, edge[w])
+    if signs < 0:
+        return signs
     for w in range(count):
         at[w] = indices[edge[w]]
+        signs |= at[w] | (indptr.size - 2 - at[w])
         prefetch(indptr, at[w])
+    return signs
 
 
 # ---------------------------------------------------------------------- the table of visited nodes
@@ -138,7 +150,8 @@ def walk(
 ):  # fmt: skip
     """Walks from each target; first-K stops after the walk that brings the visited nodes to ``first_k``.
 
-    ``mass``: 0 divides by ``theta``, 1 by the walks made, 2 by ``theta`` but adds ``U(0)`` whole.
+    ``mass``: 0 divides by ``theta``, 1 by the walks made, 2 by ``theta`` but adds ``U(0)`` whole. Returns how many
+    nodes were found, or :data:`OUTSIDE`.
     """
     at = np.empty(BATCH, np.int64)
     direct = keys.size >= indptr.size
@@ -157,7 +170,8 @@ def walk(
             at[:batch] = target
             for step in range(length):
                 draw = state + np.uint64(walks * length + step) * _GOLDEN
-                _advance(indptr, indices, cumulative, at, batch, edge, draw, np.uint64(length) * _GOLDEN)
+                if _advance(indptr, indices, cumulative, at, batch, edge, draw, np.uint64(length) * _GOLDEN) < 0:
+                    return OUTSIDE
                 for w in range(batch):
                     path[w * length + step] = at[w]
             steps += batch * length
@@ -231,12 +245,14 @@ def _send_by_weight(cumulative, first, degree, walkers, bits, edge, amount, move
 
 @njit(cache=True, nogil=True)
 def _arrive(indptr, indices, edge, amount, moves, keys, direct, counts, used, size, frontier):
-    """Count the walkers into their new nodes and list those nodes; returns the table's size and the list's."""
+    """Count the walkers into their new nodes and list those nodes; returns the table's size, or OUTSIDE, and theirs."""
     arrived = 0
     for p in range(moves):
         if p + AHEAD < moves:
             prefetch(indices, edge[p + AHEAD])
         node = np.int64(indices[edge[p]])
+        if node | (indptr.size - 2 - node) < 0:
+            return OUTSIDE, 0
         prefetch(indptr, node)
         slot = _slot(keys, node, direct)
         used[size] = slot
@@ -252,7 +268,11 @@ def _arrive(indptr, indices, edge, amount, moves, keys, direct, counts, used, si
 def _move_all(
     indptr, indices, cumulative, length, hops, width, state, keys, direct, values, counts, used, frontier, edge, amount
 ):
-    """Let the walkers in the table's first slot take ``length`` steps; returns the table's size and the edges used."""
+    """Let the walkers in the table's first slot take ``length`` steps; returns the table's size and the edges used.
+
+    The size is :data:`OUTSIDE` if they would leave the adjacency. Rows that overlap could need more moves than there
+    is room for.
+    """
     size, here, steps = 1, 1, 0
     per_hop = np.int64(width > 1)
     frontier[0] = used[0]
@@ -265,7 +285,10 @@ def _move_all(
             values[slot * width + step * per_hop] += hops[step] * walkers
             if step < length:
                 node = np.int64(keys[slot]) - 1
-                first, degree = indptr[node], indptr[node + 1] - indptr[node]
+                first, last = indptr[node], indptr[node + 1]
+                degree = last - first
+                if first | (degree - 1) | (indices.size - last) | (edge.size - moves - min(degree, walkers)) < 0:
+                    return OUTSIDE, steps
                 state += _GOLDEN
                 if cumulative.size == 0:
                     moves = _send(first, degree, walkers, _mix(state), edge, amount, moves)
@@ -273,6 +296,8 @@ def _move_all(
                     moves = _send_by_weight(cumulative, first, degree, walkers, _mix(state), edge, amount, moves)
         if step < length:
             size, here = _arrive(indptr, indices, edge, amount, moves, keys, direct, counts, used, size, frontier)
+            if size < 0:
+                return OUTSIDE, steps
             steps += moves
     return size, steps
 
@@ -357,7 +382,7 @@ def stratify(
     share rounded up or down, so a hop's counts are unbiased and vary less than independent walks. There are as many
     walkers as could visit ``most`` nodes; where they meet and visit less than half of that, four times as many start
     anew, up to ``theta``. Of the nodes visited the ``most`` heaviest are kept; ``keep_mass`` scales them to the weight
-    of all.
+    of all. Returns how many nodes were found, or :data:`OUTSIDE`.
     """
     direct = keys.size >= indptr.size
     total = 0
@@ -376,6 +401,8 @@ def stratify(
                 indptr, indices, cumulative, lengths[i], hops, width, state + np.uint64(walkers) * _MIX1,
                 table, direct, values, counts, used, frontier, edge, amount,
             )  # fmt: skip
+            if size < 0:
+                return OUTSIDE
             out_steps[i] += steps
             if walkers == theta or 2 * size >= most:
                 break

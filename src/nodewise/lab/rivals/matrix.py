@@ -18,6 +18,7 @@ from nodewise._util.types import AnyArray, FloatArray, IntArray
 from nodewise.diffusion.kernels.hops import propagate
 from nodewise.graph import Graph
 from nodewise.graph.features import row_scales
+from nodewise.graph.unchecked import check_finite
 from nodewise.learn.heads import dropout
 
 WELL_FILLED = 0.2  # of a matrix: from here on the dense product is faster than the sparse one
@@ -143,6 +144,7 @@ def feature_rows(features: Any, norm: str, threads: int | None = None, nodes: In
             return torch.from_numpy(matrix.toarray().astype(np.float32, copy=False))
         return SparseMatrix.of(matrix, threads)
     dense = np.array(rows[:], np.float32)
+    check_finite(dense, features)
     return torch.from_numpy(dense if scales is None else dense * scales[:, None])
 
 
