@@ -74,7 +74,7 @@ def read_preset(file: str | Path) -> dict[str, Any]:
         known = {"format": FORMAT, "format_version": FORMAT_VERSION}
         if {name: content.get(name) for name in known} != known:
             raise ValueError(f"expected format {FORMAT}, version {FORMAT_VERSION}")
-        params = typed(dict[str, Any], content.get("params"), "params")
+        params: dict[str, Any] = typed(dict[str, Any], content.get("params"), "params")
         if unknown := sorted(params.keys() - NIGCNParams.__dataclass_fields__):
             raise ValueError(f"NIGCN has no parameter {unknown[0]!r:.60}; remove it from the file")
         if "diffusion" in params:
