@@ -347,7 +347,6 @@ def test_options_that_would_have_no_effect_are_refused(run, store, tmp_path, opt
         ('{"teach": "yes"}', "teach='yes': expected True or False"),
         ('{"layers": true}', "layers=True: expected a number, or 'auto'"),
         ('{"diffusion": {"first_k": "no"}}', "first_k='no': expected True or False"),
-        ('{"recipe": []}', "NIGCN has no parameter 'recipe'"),
     ],
 )
 def test_a_preset_with_a_value_that_cannot_be_is_named(run, store, tmp_path, params, message):

@@ -1,16 +1,22 @@
 """nodewise tune: one diffusion, many trials, and an honest verdict."""
 
+import contextlib
+import errno
 import json
 import math
+import random
 import re
+import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nodewise import NIGCN, InputError, StoreError, find_preset, open_store, write_store
+from nodewise._util import run_folder
 from nodewise.graph import synthetic
 from nodewise.graph.splits import Split, random_splits
 from nodewise.learn import ensemble, fitting
@@ -24,7 +30,7 @@ from nodewise.tune.bank import HopBank, affordable_hops
 from nodewise.tune.judge import Answers, Verdict, answers, compared, judged
 from nodewise.tune.space import CHOICES, NAMES, NUMBERS, neighbours, within
 from nodewise.tune.trial_plot import draw, make_figure
-from nodewise.tune.trials import STARTING, Trials, _floors
+from nodewise.tune.trials import STARTING, Trial, Trials, _floors, add_finished
 
 SIZES = dict(per_class=10, val=40, test=100)
 POINT = dict(omega=1.0, rho=0.3, lr=0.03, dropout=0.4, hidden=64, row_norm="l2", teach=True)
@@ -261,15 +267,18 @@ def test_the_preset_of_the_default_makes_the_default_model(graph, store, splits,
     assert np.allclose(model.predict_proba(graph), default.predict_proba(graph), atol=1e-6)
 
 
-def opened(folder):
-    return study_file._opened(study_file._optuna(), folder / study_file.STUDY, 0)
+def kept(folder):
+    """What the folder of a study says about it."""
+    return json.loads((folder / "arguments.json").read_text())["state"]
 
 
 def test_floors_are_medians_of_trials_that_were_not_given_up(store, splits, tmp_path):
     tune(store, tmp_path / "out", splits, trials=STARTING, threads=1)
-    study = opened(tmp_path / "out")
-    reports = np.array([list(trial.intermediate_values.values()) for trial in study.trials])
+    reports = np.array([trial["reports"] for trial in kept(tmp_path / "out")["trials"]])
     assert reports.shape == (STARTING, 4)  # none is given up so early
+    optuna = study_file._optuna()
+    study = optuna.create_study(direction="maximize")
+    add_finished(study, [Trial(**trial) for trial in kept(tmp_path / "out")["trials"]])
     assert _floors(study) == pytest.approx(np.median(reports, axis=0).tolist())
 
 
@@ -313,21 +322,8 @@ def test_an_interrupted_study_continues(store, splits, tmp_path, after):
         tune(store, tmp_path / "out", splits, trials=6, progress=interrupt, threads=1)
     found = tune(store, tmp_path / "out", splits, trials=3, threads=1).trials
     assert len(found) == 3
-    default = opened(tmp_path / "out").user_attrs["default"]
+    default = kept(tmp_path / "out")["default"]
     assert found[0].point == {name: default[name] for name in NAMES}
-
-
-def test_a_study_whose_last_line_is_cut_short_continues(store, splits, tmp_path):
-    first = tune(store, tmp_path / "out", splits, trials=3, threads=1)
-    log = tmp_path / "out" / "study.log"
-    lines = log.read_bytes().splitlines(keepends=True)
-    last = max(i for i, line in enumerate(lines) if b'"values"' in line)  # where the third trial ends
-    log.write_bytes(b"".join(lines[: last + 1])[:-20])
-    again = tune(store, tmp_path / "out", splits, trials=4, threads=1)
-    assert len(again.trials) == 4
-    assert again.trials[:2] == first.trials[:2]
-    assert again.trials[2].point == first.trials[2].point
-    assert tune(store, tmp_path / "out", splits, trials=4, threads=1) == again
 
 
 def test_a_graph_without_features_can_be_tuned(graph, splits, tmp_path):
@@ -363,10 +359,85 @@ def test_a_folder_of_something_else_is_left_alone(store, splits, tmp_path):
 
 def test_a_damaged_study_is_named(store, splits, tmp_path):
     tune(store, tmp_path / "out", splits, trials=1, threads=1)
-    file = tmp_path / "out" / "study.log"
-    file.write_bytes(b"{" + file.read_bytes())
-    with pytest.raises(StoreError, match=r"study\.log: cannot be read as a study"):
+    file = tmp_path / "out" / "arguments.json"
+    file.write_text(file.read_text().replace('"value": 0.', '"value": 0.0'))
+    with pytest.raises(StoreError, match=r"arguments\.json: .*altered since it was written"):
         tune(store, tmp_path / "out", splits, trials=2, threads=1)
+
+
+ODD = [None, True, -1, 10**400, float("nan"), "x", [], {"a": 1}, [[1]], 10**9]
+
+
+def test_only_our_errors_leave_a_study_that_was_altered_anywhere(store, splits, tmp_path):
+    """With a checksum that fits, as from someone else."""
+    tune(store, tmp_path / "out", splits, trials=2, threads=1)
+    file = tmp_path / "out" / "arguments.json"
+    whole = file.read_text()
+
+    def altered(seed):
+        content, rng = json.loads(whole), random.Random(seed)
+        del content["sha256"]
+        at = content["state"]
+        while True:
+            key = rng.choice(list(at)) if isinstance(at, dict) else rng.randrange(len(at))
+            if not isinstance(at[key], dict | list) or not at[key] or rng.random() < 0.2:
+                at[key] = rng.choice(ODD)
+                return {**content, "sha256": run_folder._digest(content)}
+            at = at[key]
+
+    for seed in range(60):
+        file.write_text(json.dumps(altered(seed)))
+        with contextlib.suppress(InputError, StoreError):
+            study_file._opened(study_file._optuna(), study_run(file), 0)
+    for change in ({"trials": {}}, {"default": {}}, {"verdict": {}}, {"more": 1}):
+        content = json.loads(whole)
+        del content["sha256"]
+        content["state"] |= change
+        file.write_text(json.dumps({**content, "sha256": run_folder._digest(content)}))
+        with pytest.raises(StoreError, match="cannot be read as a study"):
+            tune(store, tmp_path / "out", splits, trials=2, threads=1)
+
+
+def study_run(file):
+    return run_folder.RunFolder(file.parent, "study", json.loads(file.read_text())["identity"])
+
+
+def test_a_disk_that_fills_up_ends_the_command_with_its_error(run, store, tmp_path, monkeypatch):
+    def full(self, text, **how):
+        raise OSError(errno.ENOSPC, "No space left on device", str(self))
+
+    sizes = ["--per-class", "10", "--val", "40", "--test", "100", "--threads", "1"]
+    monkeypatch.setattr("pathlib.Path.write_text", full)
+    code, _, err = run("tune", store, "-o", tmp_path / "out", "--trials", "1", *sizes)
+    assert code == 2
+    assert "No space left on device; free some space" in err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+def test_workers_end_with_the_process_that_started_them(tmp_path):
+    """A trial that takes a minute, and whose study is killed."""
+    program = (
+        "import os, time, joblib, pathlib\n"
+        "from nodewise.tune.trials import _in_worker\n"
+        "def trial():\n"
+        "    pathlib.Path(str(os.getpid())).touch()\n"
+        "    time.sleep(60)\n"
+        "joblib.Parallel(2)(joblib.delayed(_in_worker)(os.getpid(), trial) for _ in range(2))"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", program], cwd=tmp_path)
+    try:
+        assert eventually(lambda: len(list(tmp_path.iterdir())) == 2, 60)
+    finally:
+        parent.kill()
+        parent.wait()
+    assert eventually(lambda: not any(Path(f"/proc/{file.name}").exists() for file in tmp_path.iterdir()), 10)
+
+
+def eventually(look, seconds):
+    end = time.monotonic() + seconds
+    while not (found := look()) and time.monotonic() < end:
+        time.sleep(0.2)
+    return found
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from nodewise._util.types import AnyArray
 
 _UNITS = {unit: 1000**power for power, unit in enumerate(("", "k", "m", "g", "t"))}
 _UNITS |= {f"{unit}i": 1024**power for power, unit in enumerate("kmgt", 1)}
-_AMOUNT = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?i?)b?\s*", re.IGNORECASE)
+_AMOUNT = re.compile(r"\s*([0-9]{0,18}\.?[0-9]{1,18})\s*([kmgt]?i?)b?\s*", re.IGNORECASE)
 _HUGE_PAGE = 2 << 20  # giving back less would split one
 _CGROUP = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 

@@ -60,8 +60,6 @@ def model_params(preset: str | None, options: ModelOptions) -> dict[str, Any]:
 
     params = {name: _value(name, value) for name, value in given(**vars(options)).items()}
     base = {} if preset is None else find_preset(preset)
-    if unknown := sorted(base.keys() - NIGCN().get_params()):
-        raise InputError(f"--preset {preset}: NIGCN has no parameter {unknown[0]!r}; remove it from the file")
     try:
         NIGCN(**base).check_params()
     except InputError as error:

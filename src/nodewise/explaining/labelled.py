@@ -98,7 +98,8 @@ def ridge_shares(
     if kept is None or learned is None or (maker.params.engine == "exact" and _too_large(graph)):
         return None
     here = graph.num_nodes, graph.num_edges, graph.node_names is not None
-    if here != (learned.nodes, learned.edges, learned.named) or not learned.includes(graph, kept.nodes).all():
+    known = here == (learned.nodes, learned.edges, learned.named) and kept.nodes.max(initial=0) < graph.num_nodes
+    if not known or not learned.includes(graph, kept.nodes).all() or not any(m.ridge for m in model.members_):
         return None
     diffused = slice(graph.num_features)  # a ridge does not see own features
     rows = replace(maker, own=False).rows(graph, kept.nodes).astype(np.float64)

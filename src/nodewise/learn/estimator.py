@@ -12,7 +12,8 @@ import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
-from nodewise._util.errors import InputError, StoreError
+from nodewise._util.errors import InputError, StoreError, warn
+from nodewise._util.json_file import typed_fields
 from nodewise._util.types import AnyArray, FloatArray, IntArray
 from nodewise.graph import Graph
 from nodewise.graph.features import take_columns
@@ -86,8 +87,11 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Other large arrays of the fitted model."""
         return {}
 
-    def _restore(self, fitted: dict[str, Any], arrays: dict[str, torch.Tensor]) -> torch.nn.Module:
-        """The networks, untrained, after taking back what :meth:`_fitted` and :meth:`_arrays` gave."""
+    def _restore(self, fitted: dict[str, Any], tensors: dict[str, torch.Tensor]) -> torch.nn.Module:
+        """The networks, untrained, after taking back what :meth:`_fitted` and :meth:`_arrays` gave.
+
+        Nothing in a file can be trusted; ValueError if its parts disagree. ``tensors``: all of the file.
+        """
         raise NotImplementedError
 
     @property
@@ -217,7 +221,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         }
         if hasattr(self, "nodes_in_"):
             fitted["nodes_in"] = self.nodes_in_ and self.nodes_in_._asdict()
-        tensors = {f"networks.{name}": value for name, value in self.networks_.state_dict().items()}
+        tensors = {f"{saved.NETWORKS}{name}": value for name, value in self.networks_.state_dict().items()}
         tensors |= self._arrays()
         kept = {} if self.learned_from_ is None else asdict(self.learned_from_)
         if kept:
@@ -233,31 +237,39 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             choose_device(changed["device"])
         params, fitted, tensors = saved.load(Path(path), cls.__name__)
         try:
-            model = cls(**cls._read_params(params) | changed)
-            ids = np.asarray(fitted["classes"], np.int64)
-            model._classes = Classes(ids, bool(fitted["multilabel"]), fitted["label_names"])
-            model._keep_columns(int(fitted["n_features_in"]), fitted.get("feature_names_in"))
-            if "nodes_in" in fitted:
-                model.nodes_in_ = fitted["nodes_in"] and NodeSet(**fitted["nodes_in"])
-            model.epochs_, model.val_f1_ = fitted["epochs"], fitted["val_f1"]
-            keys, learned = tensors.pop(LEARNED_FROM, None), fitted.get(LEARNED_FROM)
-            model.learned_from_ = None if keys is None or learned is None else LearnedFrom(**learned, keys=keys.numpy())
-            own = {name: value for name, value in tensors.items() if not name.startswith("networks.")}
-            networks = model._restore(fitted, own)
-            networks.load_state_dict({name.removeprefix("networks."): tensors[name] for name in tensors.keys() - own})
-        except InputError:
-            raise
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            model = cls(**typed_fields(cls, params, "params"))
+            if getattr(model, "device", None) == "cuda" and not torch.cuda.is_available():
+                model.device = "cpu"
+                if "device" not in changed:
+                    warn("this model was trained with device='cuda', and there is no CUDA: it runs on the CPU here")
+            model.check_params()
+            model._take_back(fitted, tensors)
+            with torch.device("meta"):  # no memory yet: the configuration may claim any shape
+                networks = model._restore(fitted, tensors)
+            device = choose_device(changed.get("device", getattr(model, "device", "cpu")))
+            model.networks_ = saved.fill(networks, tensors, device)
+        except (LookupError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
             raise StoreError(
                 f"{path}: the parts of this model do not fit together ({error}); train it again or restore the folder"
             ) from error
-        model.networks_ = networks.eval()
+        if changed:
+            model.set_params(**changed)
+            model.check_params()
         return model
 
-    @classmethod
-    def _read_params(cls, params: dict[str, Any]) -> dict[str, Any]:
-        """Parameters from their saved form."""
-        return params
+    def _take_back(self, fitted: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
+        """What :meth:`save` keeps of every classifier."""
+        fit = saved.Fit(**typed_fields(saved.Fit, fitted, "fitted", others=True))
+        fit.check()
+        self._classes = Classes(np.array(fit.classes, np.int64), fit.multilabel, fit.label_names)
+        self._keep_columns(fit.n_features_in, fit.feature_names_in)
+        self.epochs_, self.val_f1_ = fit.epochs, fit.val_f1
+        if "nodes_in" in fitted:
+            self.nodes_in_ = fit.nodes_in
+        self.learned_from_ = None
+        if fit.learned_from is not None:
+            facts = typed_fields(LearnedFrom, fit.learned_from, LEARNED_FROM, besides=("keys",))
+            self.learned_from_ = LearnedFrom(**facts, keys=saved.array(tensors, LEARNED_FROM, torch.int64, None))
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "networks_"):

@@ -30,11 +30,11 @@ from nodewise.graph.features import check_norm
 from nodewise.learn import fitting
 from nodewise.learn.calibrate import conformal_threshold, sets_of
 from nodewise.learn.cost import EPSILON, UNLABELLED, Effort, Fit, affordable, expected_seconds
-from nodewise.learn.ensemble import Ensemble, Member
 from nodewise.learn.estimator import NodeClassifier
 from nodewise.learn.fitting import Learned, NetworkConfig, TrainingData
 from nodewise.learn.metrics import micro_f1
 from nodewise.learn.params import AUTO, NIGCNParams
+from nodewise.learn.restored import SavedEnsemble, held_out, ridge_shares
 from nodewise.learn.rows import DiffusedRows, MakeRows
 from nodewise.learn.search import CURVES, DEEPEST, FEATURE_NORMS, SCOUTS, Found, Sample, search, worthwhile_hops
 from nodewise.learn.search import EPSILON as SEARCH_EPSILON
@@ -44,6 +44,7 @@ from nodewise.learn.trainer import LabelledRows, choose_device
 ASIDE, LEAST_ASIDE, MOST_ASIDE = 0.2, 20, 1000  # validation nodes that choose nothing and calibrate sets
 MOST_HELD_OUT = 10_000  # nodes whose probabilities a model keeps
 LEARNED_NUMBERS = ("votes", "scales", "ridge_scales", "temperature", "threshold")  # of Learned, in a saved model
+LARGEST = {"hidden": 1 << 16, "layers": 1000, "epochs": 10**6, "patience": 10**6, "members": 1000}  # of networks
 UNTUNED = Found(1.0, 0.3, DEEPEST, "l1", 1.0, 1.0, 0.0, "nothing")
 
 
@@ -327,8 +328,8 @@ class NIGCN(NIGCNParams, NodeClassifier):
         check_params(self._params(replace(UNTUNED, rho=rho, omega=0.5), EPSILON))
         for name in ("feature_norm", "row_norm"):
             check_norm(given.get(name, "none"), name)
-        for name in ("hidden", "layers", "epochs", "patience", "members"):
-            check_whole(name, given.get(name, 1))
+        for name, most in LARGEST.items():
+            check_whole(name, given.get(name, 1), most=most)
         check_number("weight_decay", given.get("weight_decay", 0), "a number of at least 0", 0)
         check_number("dropout", given.get("dropout", 0), "a number of at least 0 and below 1", 0, 1)
         check_number("lr", self.lr, "a number above 0", 0, strictly=True)
@@ -434,21 +435,13 @@ class NIGCN(NIGCNParams, NodeClassifier):
             for name, value in values._asdict().items()
         }
 
-    def _restore(self, fitted: dict[str, Any], arrays: dict[str, torch.Tensor]) -> torch.nn.Module:
-        if self.device == "cuda" and not torch.cuda.is_available():
-            warn("this model was trained with device='cuda', and this machine has no CUDA: it runs on the CPU here")
-            self.device = "cpu"
-        self.engine_, self.found_ = fitted["engine"], Found(**fitted["found"])
-        self.effort_ = Effort(**fitted["effort"])
-        members = [Member(**member) for member in fitted["members"]]
-        ensemble = Ensemble.of_shapes(fitted["shapes"]).to(choose_device(self.device))
-        self._use(Learned(ensemble, members, **{name: fitted[name] for name in LEARNED_NUMBERS}))
-        self.held_out_ = HeldOut(*(arrays[f"held_out.{name}"].numpy() for name in HeldOut._fields))
-        kept = "ridge.nodes" in arrays
-        shares = [arrays[f"ridge.{name}"].numpy() for name in RidgeShares._fields] if kept else None
-        self.ridge_shares_ = None if shares is None else RidgeShares(*shares)
-        return ensemble
-
-    @classmethod
-    def _read_params(cls, params: dict[str, Any]) -> dict[str, Any]:
-        return {**params, "diffusion": DiffusionConfig(**params["diffusion"])}
+    def _restore(self, fitted: dict[str, Any], tensors: dict[str, torch.Tensor]) -> torch.nn.Module:
+        classes = self._classes.ids.size
+        kept = SavedEnsemble.of(fitted, self.n_features_in_, classes, len(tensors))
+        self.engine_, self.found_, self.effort_ = kept.engine, kept.found, kept.effort
+        self._use(kept.learned)
+        check_params(self.row_maker.params)
+        self.held_out_ = HeldOut(**held_out(tensors, classes, self.multilabel_))
+        shares = ridge_shares(tensors, classes)
+        self.ridge_shares_ = None if shares is None else RidgeShares(**shares)
+        return self.networks_

@@ -6,7 +6,7 @@ files, and ``nodewise train --preset`` reads them.
 
 from __future__ import annotations
 
-import json
+import contextlib
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -14,9 +14,11 @@ from types import MappingProxyType
 from typing import Any
 
 from nodewise._util.errors import InputError, StoreError
+from nodewise._util.json_file import read_json, typed
 from nodewise._util.run_folder import write_json
 from nodewise._version import __version__
 from nodewise.diffusion.params import DiffusionConfig
+from nodewise.learn.params import NIGCNParams
 
 FORMAT, FORMAT_VERSION = "nodewise-preset", 1
 
@@ -53,25 +55,32 @@ def find_preset(name: str) -> dict[str, Any]:
     """
     if name in presets:
         return dict(presets[name])
-    file = Path(name).expanduser()
-    if not file.exists():
+    exists = False
+    with contextlib.suppress(RuntimeError, OSError, ValueError):  # no home folder, or a name that no file can have
+        exists = Path(name).expanduser().exists()
+    if not exists:
         known = ", ".join(sorted(presets))
         raise InputError(f"preset {name}: neither a file nor one of the presets {known}")
-    return read_preset(file)
+    return read_preset(Path(name).expanduser())
 
 
 def read_preset(file: str | Path) -> dict[str, Any]:
-    """Parameters for :class:`nodewise.NIGCN`, from a file that :func:`write_preset` wrote."""
+    """Parameters for :class:`nodewise.NIGCN`, from a file that :func:`write_preset` wrote.
+
+    Their names are known; their values are checked where those that users give are, by NIGCN.
+    """
     try:
-        content = json.loads(Path(file).read_text("utf-8"))
+        content = read_json(Path(file))
         known = {"format": FORMAT, "format_version": FORMAT_VERSION}
-        if not isinstance(content, dict) or {name: content.get(name) for name in known} != known:
+        if {name: content.get(name) for name in known} != known:
             raise ValueError(f"expected format {FORMAT}, version {FORMAT_VERSION}")
-        if not isinstance(content.get("params"), dict):
-            raise ValueError("it has no params")
-        params = dict(content["params"])
-        return {**params, "diffusion": DiffusionConfig(**params["diffusion"])} if "diffusion" in params else params
-    except (OSError, TypeError, ValueError, RecursionError) as error:
+        params: dict[str, Any] = typed(dict[str, Any], content.get("params"), "params")
+        if unknown := sorted(params.keys() - NIGCNParams.__dataclass_fields__):
+            raise ValueError(f"NIGCN has no parameter {unknown[0]!r:.60}; remove it from the file")
+        if "diffusion" in params:
+            params["diffusion"] = DiffusionConfig(**params["diffusion"])
+        return params
+    except (OSError, TypeError, ValueError) as error:
         why = "not text" if isinstance(error, UnicodeDecodeError) else error
         raise StoreError(
             f"{file}: cannot be read as a preset ({why}); give a file that nodewise tune wrote, or tune again"

@@ -349,10 +349,12 @@ def nodes_or_all(graph: Graph, nodes: AnyArray | None) -> IntArray:
     return np.arange(graph.num_nodes) if nodes is None else graph.nodes(nodes)
 
 
-def check_whole(name: str, value: Any, least: int = 1) -> None:
-    """Raise unless ``value`` is a whole number of at least ``least``."""
+def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) -> None:
+    """Raise unless ``value`` is a whole number of at least ``least`` and at most ``most``."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InputError(f"{name}={value!r}: expected a whole number of at least {least}")
+    if most is not None and value > most:
+        raise InputError(f"{name}={value!r}: expected a whole number of at most {most:,}")
 
 
 def check_share(name: str, value: float) -> None:

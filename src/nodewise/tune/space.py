@@ -16,6 +16,7 @@ NUMBERS = {  # lower and upper bound, on a logarithmic scale
 }
 CHOICES: dict[str, tuple[Any, ...]] = {"hidden": (32, 64, 128, 256), "row_norm": ("l2", "none"), "teach": (True, False)}
 MOST_DROPOUT = 0.8
+FAR = 1e3  # no number of a point reaches this
 NAMES = (*NUMBERS, "dropout", *CHOICES)
 
 
@@ -27,6 +28,24 @@ def suggested(trial: Trial, hops: int) -> dict[str, Any]:
         **{name: trial.suggest_categorical(name, values) for name, values in CHOICES.items()},
     }
     return _in_reach(point, hops)
+
+
+def distributions() -> dict[str, Any]:
+    """The space as Optuna describes it."""
+    from optuna.distributions import CategoricalDistribution, FloatDistribution
+
+    numbers = {name: FloatDistribution(*bounds, log=True) for name, bounds in NUMBERS.items()}
+    choices = {name: CategoricalDistribution(values) for name, values in CHOICES.items()}
+    return {**numbers, "dropout": FloatDistribution(0.0, MOST_DROPOUT), **choices}
+
+
+def check_point(point: dict[str, Any]) -> None:
+    """Raise ValueError unless this is a point of the space, or one near it that a model can find by itself."""
+    numbers: list[Any] = [point.get(name) for name in (*NUMBERS, "dropout")]
+    chosen = all((type(point.get(name)), point.get(name)) in [(type(value), value) for value in values]
+                 for name, values in CHOICES.items())  # fmt: skip
+    if set(point) != set(NAMES) or not chosen or not all(type(n) in (int, float) and 0 <= n < FAR for n in numbers):
+        raise ValueError(f"{point!r:.200} is no point of the search space")
 
 
 def neighbours(point: dict[str, Any], hops: int) -> list[dict[str, Any]]:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-import os
+import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from nodewise._util.errors import InputError, StoreError
+from nodewise._util.json_file import typed
 from nodewise._util.memory import memory_budget
 from nodewise._util.os_errors import writing
 from nodewise._util.progress import Progress, silent
-from nodewise._util.run_folder import REFUSED, locked_run_dir
+from nodewise._util.run_folder import REFUSED, RunFolder
 from nodewise._util.threads import thread_count
 from nodewise.batch.opened import graph_id, resolve_source
 from nodewise.datasets import load
@@ -22,15 +23,19 @@ from nodewise.graph import Graph
 from nodewise.graph.checks import checked_seed
 from nodewise.graph.splits import Split, digest_of_splits
 from nodewise.learn.nigcn import NIGCN
+from nodewise.learn.params import AUTO
 from nodewise.learn.presets import write_preset
+from nodewise.learn.search import DEEPEST
 from nodewise.learn.task import check_features, check_learned, check_whole, featured
-from nodewise.tune.bank import affordable_hops
+from nodewise.tune.bank import FEWEST_HOPS, affordable_hops
 from nodewise.tune.judge import Verdict
-from nodewise.tune.space import NAMES
+from nodewise.tune.space import NAMES, check_point
 from nodewise.tune.trial_plot import draw
-from nodewise.tune.trials import BATCH, Trial, Trials, finished, nodes_of
+from nodewise.tune.trials import BATCH, Trial, Trials, add_finished, finished, nodes_of
 
-STUDY, PRESET, PICTURE = "study.log", "preset.json", "trials.png"
+PRESET, PICTURE = "preset.json", "trials.png"
+OTHERS = ("feature_norm", "epsilon", "max_hops")  # what a study has found besides the point that it begins with
+FAR_AWAY = 1e12  # no number of a verdict is this large
 SURE = 2.0  # standard errors by which a trial has to be better than the default
 
 
@@ -100,28 +105,84 @@ def tune(
         "graph": graph_id(where[0], graph),
         "splits": digest_of_splits(splits),
         "seed": common["seed"],
-        "study_version": 2,  # in version 1 a trial was one network
+        "study_version": 3,  # in version 1 a trial was one network, in version 2 Optuna kept the study
     }
-    with locked_run_dir(place, "study", identity):
-        _mend(place / STUDY)
-        study = _opened(optuna, place / STUDY, common["seed"])
-        if trials > len(finished(study)) or _verdict(study) is None:
-            if "default" not in study.user_attrs:
-                study.set_user_attr("default", default_params(graph, splits, common, progress))
+    run = RunFolder(place, "study", identity)
+    with run.locked():
+        study, state = _opened(optuna, run, common["seed"])
+        if trials > len(finished(study)) or _verdict(study, state) is None:
+            default = state.default or default_params(graph, splits, common, progress)
             progress("hop bank", 0, None)
-            _continue(study, Trials(graph, splits, study.user_attrs["default"], **common), trials, deadline, progress)
-        return _result(graph, study, place)
+            more, state = Trials(graph, splits, default, **common), replace(state, default=default)
+            state = _continue(study, run, state, more, trials, deadline, progress)
+        return _result(graph, study, state, place)
 
 
-def _continue(study: Any, more: Trials, trials: int, deadline: float, progress: Progress) -> None:
+@dataclass(frozen=True)
+class State:
+    """What is kept of a study: the parameters that it began with, its trials, and the verdict on one of them."""
+
+    default: dict[str, Any] | None = None
+    trials: list[Trial] = field(default_factory=list)
+    judged: int = 0  # the trial that the verdict is on
+    verdict: Verdict | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "verdict": self.verdict and self.verdict._asdict()}
+
+    def check(self) -> None:
+        """Raise ValueError for what no study writes: anyone may have written the file."""
+        for number, trial in enumerate(self.trials):
+            trial.check(number)
+        if self.trials and (self.default is None or self.trials[0].given_up):
+            raise ValueError("it has trials, and no default that was finished")
+        if len({len(trial.reports) for trial in self.trials if not trial.given_up}) > 1:
+            raise ValueError("its trials were judged by different splits")
+        if self.verdict is not None and not all(abs(number) < FAR_AWAY for number in self.verdict):
+            raise ValueError("its verdict is out of bounds")
+        if self.default is not None:
+            check_point({name: value for name, value in self.default.items() if name not in OTHERS})
+            others: dict[str, Any] = {name: self.default.get(name) for name in OTHERS}
+            NIGCN(**others).check_params()
+            hops = others["max_hops"]
+            if AUTO in others.values() or type(hops) is not int or not FEWEST_HOPS <= hops <= DEEPEST:
+                raise ValueError("its default is no set of parameters that a model finds")
+
+
+def _opened(optuna: Any, run: RunFolder, seed: int) -> tuple[Any, State]:
+    """The study in a folder, or a new one. Optuna only proposes: what is kept of its trials, we write ourselves."""
+    try:
+        kept = run.read()
+        state = State() if not kept else typed(State, kept, "state")
+        state.check()
+        study = optuna.create_study(direction="maximize")
+        add_finished(study, state.trials)
+    except (ValueError, ArithmeticError) as error:
+        raise StoreError(f"{run.path / run.file}: cannot be read as a study ({error}); {REFUSED}") from error
+    if not kept:
+        run.save({})
+    # numpy's old generators, which Optuna uses, take seeds of 32 bits
+    study.sampler = optuna.samplers.TPESampler(seed=(seed + len(state.trials)) % 2**32, n_startup_trials=BATCH)
+    return study, state
+
+
+def _continue(
+    study: Any, run: RunFolder, state: State, more: Trials, trials: int, deadline: float, progress: Progress
+) -> State:
     """Run the trials that are missing, and compare the best with the default."""
+    run.save(state.to_json())
     progress("trials", len(finished(study)), trials)
-    for _ in more.run(study, trials - len(finished(study)), deadline):
-        progress("trials", len(finished(study)), trials)
-    if _verdict(study) is None:
-        progress("comparison with the default", 0, None)
-        best = _best(study)
-        study.set_user_attr("verdict", {"trial": best.number, "found": more.compare(best.point)})
+    with writing(Path(tempfile.gettempdir())):  # through which workers get their rows
+        for _ in more.run(study, trials - len(finished(study)), deadline):
+            state = replace(state, trials=finished(study))
+            run.save(state.to_json())
+            progress("trials", len(state.trials), trials)
+        if _verdict(study, state) is None:
+            progress("comparison with the default", 0, None)
+            best = _best(study)
+            state = replace(state, judged=best.number, verdict=more.compare(best.point))
+            run.save(state.to_json())
+    return state
 
 
 def default_params(graph: Graph, splits: Sequence[Split], common: dict[str, Any], progress: Progress) -> dict[str, Any]:
@@ -137,28 +198,28 @@ def default_params(graph: Graph, splits: Sequence[Split], common: dict[str, Any]
     )  # fmt: skip
     network = model._network.suited(splits[0].train.size)
     params = {**model.get_params(), **model.auto_params_, "hidden": network.hidden, "dropout": network.dropout}
-    return {name: params[name] for name in (*NAMES, "feature_norm", "epsilon", "max_hops")}
+    return {name: params[name] for name in (*NAMES, *OTHERS)}
 
 
 def _best(study: Any) -> Trial:
     return max((trial for trial in finished(study) if not trial.given_up), key=lambda trial: trial.value)
 
 
-def _verdict(study: Any) -> Verdict | None:
+def _verdict(study: Any, state: State) -> Verdict | None:
     """The best trial against the default; None if that is not known yet."""
     if not finished(study):
         return None
     default, best = finished(study)[0], _best(study)
     if best == default:
         return Verdict(default.value, default.value, 0, 0.0)
-    kept = study.user_attrs.get("verdict", {})
-    return Verdict(*kept["found"]) if kept.get("trial") == best.number else None
+    return state.verdict if state.judged == best.number else None
 
 
-def _result(graph: Graph, study: Any, place: Path) -> Tuned:
+def _result(graph: Graph, study: Any, state: State, place: Path) -> Tuned:
     """Write the preset and the picture."""
-    verdict, best, default = _verdict(study), _best(study), study.user_attrs["default"]
+    verdict, best, default = _verdict(study, state), _best(study), state.default
     assert verdict is not None
+    assert default is not None
     tuned = Tuned(
         graph.name, finished(study), best, *verdict, params=default, preset=place / PRESET, picture=place / PICTURE
     )
@@ -175,30 +236,6 @@ def _optuna() -> Any:
         raise InputError("Optuna is not installed; run pip install 'nodewise[tune]'") from error
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna
-
-
-def _mend(file: Path) -> None:
-    """Remove an incomplete last line, which a full disk leaves: the next one would be appended to it."""
-    with writing(file):
-        if file.is_file():
-            os.truncate(file, file.read_bytes().rfind(b"\n") + 1)
-
-
-def _opened(optuna: Any, file: Path, seed: int) -> Any:
-    """The study in ``file``, or a new one."""
-    from optuna.storages import JournalStorage
-    from optuna.storages.journal import JournalFileBackend
-
-    try:
-        storage = JournalStorage(JournalFileBackend(str(file)))
-        study = optuna.create_study(storage=storage, study_name="nodewise", direction="maximize", load_if_exists=True)
-    except PermissionError as error:
-        raise StoreError(f"{file}: {error.strerror}; make the folder writable, or choose another") from error
-    except Exception as error:  # whatever a damaged journal makes Optuna raise
-        raise StoreError(f"{file}: cannot be read as a study ({error}); {REFUSED}") from error
-    # numpy's old generators, which Optuna uses, take seeds of 32 bits
-    study.sampler = optuna.samplers.TPESampler(seed=(seed + len(study.trials)) % 2**32, n_startup_trials=BATCH)
-    return study
 
 
 def _check_splits(graph: Graph, splits: Sequence[Split]) -> None:

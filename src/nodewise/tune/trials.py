@@ -7,14 +7,16 @@ it is given up, after any half of the validation labels but the last.
 from __future__ import annotations
 
 import math
+import os
 import time
 import warnings
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nodewise._util.parent import end_with
 from nodewise._util.threads import thread_count
 from nodewise._util.types import FloatArray, IntArray
 from nodewise.graph import Graph
@@ -23,24 +25,36 @@ from nodewise.learn.cost import UNLABELLED
 from nodewise.learn.task import Task
 from nodewise.tune.bank import HopBank
 from nodewise.tune.judge import Answers, Judged, Problem, Verdict, answers, compared, judged
-from nodewise.tune.space import NAMES, neighbours, suggested, within
+from nodewise.tune.space import NAMES, check_point, distributions, neighbours, suggested, within
 
 if TYPE_CHECKING:
     import optuna
 
 STARTING = 10  # trials before any is given up
+AGES = 1e9  # seconds: no trial takes so long
 BATCH = 8  # trials that are proposed together
 
 
 @dataclass(frozen=True)
 class Trial:
-    """``value``: the share of validation labels predicted right (micro-F1), until the trial was ``given_up``, if so."""
+    """``value``: the share of validation labels predicted right (micro-F1), until the trial was ``given_up``, if so.
+
+    ``reports``: the value after each half of the validation labels.
+    """
 
     number: int
     value: float
     given_up: bool
     seconds: float
     point: dict[str, Any]
+    reports: list[float]
+
+    def check(self, number: int) -> None:
+        """Raise ValueError unless this can be trial ``number`` of a study."""
+        check_point(self.point)
+        bounded = [self.value, *self.reports, self.seconds / AGES]
+        if self.number != number or not self.reports or not all(0 <= value <= 1 for value in bounded):
+            raise ValueError(f"trial {number} has a number or a value that it cannot have")
 
 
 def unlabelled_nodes(graph: Graph, split: Split, seed: int) -> IntArray:
@@ -78,7 +92,7 @@ class Trials:
         """
         from joblib import Parallel, delayed
 
-        problems = self._problems(self.seed)
+        problems, parent = self._problems(self.seed), os.getpid()
         processes = max(1, min(BATCH, count, thread_count(self.threads)))
         with Parallel(processes, return_as="generator", pre_dispatch="n_jobs", mmap_mode="c") as at_once:
             while count > 0 and (time.time() <= deadline or not finished(study)):
@@ -86,7 +100,7 @@ class Trials:
                 ends = [deadline if finished(study) or i else math.inf for i in range(len(batch))]  # one there must be
                 every = [{**self.default, **trial.user_attrs["point"]} for trial in batch]
                 calls = (
-                    delayed(judged)(params, self.seed, self.rows(params), problems, floors, end)
+                    delayed(_in_worker)(parent, judged, params, self.seed, self.rows(params), problems, floors, end)
                     for params, end in zip(every, ends, strict=True)
                 )
                 yield from _recorded(study, batch, at_once(calls))
@@ -103,7 +117,8 @@ class Trials:
         problems = self._problems(seed)
         both = [self.default, {**self.default, **point}]
         with Parallel(min(2, thread_count(self.threads)), mmap_mode="c") as at_once:
-            return compared(*at_once(delayed(_all_answers)(p, seed, self.rows(p), problems) for p in both))
+            calls = (delayed(_in_worker)(os.getpid(), _all_answers, p, seed, self.rows(p), problems) for p in both)
+            return compared(*at_once(calls))
 
     def rows(self, params: dict[str, Any]) -> FloatArray:
         return self.bank.rows(params["omega"], params["rho"], params["row_norm"])
@@ -126,6 +141,12 @@ class Trials:
             trial.set_user_attr("point", starts[0] if starts else point)  # the default may lie outside the space
             batch.append(trial)
         return batch
+
+
+def _in_worker(parent: int, function: Callable[..., Any], *args: Any) -> Any:
+    """Call ``function`` in a process that does not outlive the one that asked."""
+    end_with(parent)
+    return function(*args)
 
 
 def _all_answers(*args: Any) -> list[Answers]:
@@ -170,10 +191,28 @@ def _floors(study: optuna.Study) -> list[float]:
 
 
 def finished(study: optuna.Study) -> list[Trial]:
-    """The trials that ended, including those given up; the default is the first."""
+    """The trials that ended, including those given up, in order; the default is the first."""
     states = {"COMPLETE": False, "PRUNED": True}
+    ended = [(t, t.value) for t in study.trials if t.state.name in states and t.value is not None]
     return [
-        Trial(t.number, float(t.value), states[t.state.name], t.user_attrs["seconds"], t.user_attrs["point"])
-        for t in study.trials
-        if t.state.name in states and t.value is not None
+        Trial(place, float(value), states[t.state.name], t.user_attrs["seconds"], t.user_attrs["point"], reports)
+        for place, (t, value) in enumerate(ended)
+        if (reports := list(t.intermediate_values.values()))
     ]
+
+
+def add_finished(study: optuna.Study, trials: Sequence[Trial]) -> None:
+    """Add trials that an earlier run finished."""
+    from optuna.trial import TrialState, create_trial
+
+    for trial in trials:
+        study.add_trial(
+            create_trial(
+                state=TrialState.PRUNED if trial.given_up else TrialState.COMPLETE,
+                value=trial.value,
+                params=within(trial.point),
+                distributions=distributions(),
+                intermediate_values=dict(enumerate(trial.reports)),
+                user_attrs={"seconds": trial.seconds, "point": trial.point},
+            )
+        )

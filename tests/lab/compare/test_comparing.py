@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import asdict
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -22,7 +22,6 @@ from nodewise.graph.splits import random_splits
 from nodewise.lab.compare import compare
 from nodewise.lab.compare.result_files import Folder
 from nodewise.lab.compare.settings import model_of, plain
-from nodewise.lab.compare.worker import Task
 from nodewise.lab.rivals import method
 from nodewise.learn.evaluate import evaluate
 
@@ -210,14 +209,30 @@ def test_a_second_comparison_in_the_same_folder_is_refused_while_the_first_is_un
     assert again().row("NIGCN").complete  # and let in when it is over
 
 
-def test_a_worker_ends_when_nobody_waits_for_it(place, tmp_path):
-    task = Task(str(tmp_path), "no such source", None, "SGC", {}, 1, False, [0])
-    command = [sys.executable, "-m", "nodewise.lab.compare.worker"]
-    orphan = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    orphan.stdin.write(json.dumps({**asdict(task), "source": place.store}).encode() + b"\n")
-    orphan.stdin.close()
-    assert orphan.wait(60) == 1
-    assert not list(tmp_path.rglob("split-*"))
+def test_a_worker_ends_when_its_parent_is_killed(place, tmp_path):
+    start = (
+        "import os, subprocess, sys, time\n"
+        "command = [sys.executable, '-m', 'nodewise.lab.compare.worker', str(os.getpid())]\n"
+        "print(subprocess.Popen(command, stdin=subprocess.PIPE).pid, flush=True)\n"
+        "time.sleep(60)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", start], stdout=subprocess.PIPE)
+    worker = int(parent.stdout.readline())
+    assert alive(worker)
+    parent.kill()
+    parent.wait()
+    ended = time.monotonic() + 10
+    while alive(worker) and time.monotonic() < ended:
+        time.sleep(0.1)
+    assert not alive(worker)
+
+
+def test_a_worker_that_ends_before_its_task_is_written_is_a_row(again, monkeypatch):
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    long = [{**FAST, "SGC": {"epochs": 20, "feature_norm": "l1" + " " * size}} for size in (0, 1 << 20)]
+    for settings in long:  # more than a pipe holds, too
+        row = again(["SGC"], settings=settings).row("SGC")
+        assert row.problem == "ended with exit code 1; see results/SGC/log.txt"
 
 
 def other_graph(place, tmp_path):
@@ -256,6 +271,27 @@ def test_a_damaged_result_is_named(again, place):
     file.write_text(file.read_text()[:100])
     with pytest.raises(StoreError, match=r"split-000\.json.*delete it"):
         again()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"test_f1": "good"}, {"test_f1": 1e300}, {"epochs": None}, {"train_seconds": -1}, {"settings": []}, {"sizes": 3},
+     {"peak_memory": "much"}, {"auto_params": [1]}, {"members": {"a": "b"}}],
+)  # fmt: skip
+def test_a_result_that_no_method_writes_is_named(again, place, change):
+    assert again().rows == place.made.rows
+    file = again.folder / "results/NIGCN/split-000.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
+    with pytest.raises(StoreError, match=r"split-000\.json.*delete it"):
+        again()
+
+
+def test_a_pipe_in_the_place_of_the_log_holds_nobody_up(again, monkeypatch):
+    again()
+    (again.folder / "results/SGC").mkdir()
+    os.mkfifo(again.folder / "results/SGC/log.txt")
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    assert again(["SGC"]).row("SGC").problem.startswith("ended with exit code 1")
 
 
 @pytest.mark.parametrize(

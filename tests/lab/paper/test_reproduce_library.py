@@ -131,6 +131,23 @@ def test_a_damaged_record_is_made_again(toy, tmp_path, damage):
     assert json.loads((tmp_path / "out" / "ghd.json").read_text())["name"] == "ghd"
 
 
+@pytest.mark.parametrize(
+    "change",
+    [{"figures": [["../secret.png", "x"]]}, {"name": "table2"}, {"made": {}}, {"sentences": [1]}, {"tables": [{}]},
+     {"tables": [{"title": "t", "columns": [{"name": "c", "format": "999999999"}], "rows": [[1.0]]}]},
+     {"tables": [{"title": "t", "columns": [{"name": "c"}], "rows": [[1.0, 2.0]]}]},
+     {"tables": [{"title": "t", "columns": [{"name": "c", "format": ".1f"}], "rows": [[[1.0]]]}]}],
+)  # fmt: skip
+def test_a_record_that_no_experiment_writes_is_made_again(toy, tmp_path, change):
+    context, file = Context(tmp_path / "out"), tmp_path / "out" / "ghd.json"
+    reproduce(["ghd"], context)
+    (tmp_path / "secret.png").write_text("of another folder")
+    file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
+    reproduce(["ghd"], context)
+    assert len(toy) == 2
+    assert json.loads(file.read_text())["name"] == "ghd"
+
+
 def test_an_experiment_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
     def run(self, context):
         if self.name == "ghd":

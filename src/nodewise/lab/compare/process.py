@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -11,7 +12,9 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import IO
 
+from nodewise._util.json_file import read_json
 from nodewise._util.memory import show_bytes
 from nodewise._util.os_errors import writing
 from nodewise.lab.compare.machine import peak_memory
@@ -30,17 +33,16 @@ def run_worker(task: Task, budget: float | None, look: Callable[[int], None]) ->
     folder = Folder(Path(task.folder))
     with writing(folder.path):
         folder.method(task.method).mkdir(parents=True, exist_ok=True)
-        folder.failure(task.method).unlink(missing_ok=True)
-        log = folder.log(task.method).open("wb")
+        for old in (folder.failure(task.method), folder.log(task.method)):
+            old.unlink(missing_ok=True)  # which may be a pipe or a link, and not ours
+        log = folder.log(task.method).open("xb")
     started, peak, late = time.monotonic(), 0, False
     # Not by fork, which would copy this process's memory and threads. -P: no modules from the current folder.
-    command = [sys.executable, "-P", "-m", "nodewise.lab.compare.worker"]
+    command = [sys.executable, "-P", "-m", "nodewise.lab.compare.worker", str(os.getpid())]
     with log, subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log) as process:
         try:
             assert process.stdin is not None
-            with contextlib.suppress(BrokenPipeError):  # it ended at once: its exit code says how
-                process.stdin.write(json.dumps(asdict(task)).encode() + b"\n")
-                process.stdin.flush()
+            _hand_over(process.stdin, task)
             while process.poll() is None and not late:
                 look(process.pid)
                 peak = max(peak, peak_memory(process.pid) or 0)
@@ -56,6 +58,14 @@ def run_worker(task: Task, budget: float | None, look: Callable[[int], None]) ->
     return _problem(process.returncode, folder, task.method, peak), peak or None
 
 
+def _hand_over(stdin: IO[bytes], task: Task) -> None:
+    """Write the task; a worker that has ended by now says why by its exit code."""
+    with contextlib.suppress(BrokenPipeError):
+        stdin.write(json.dumps(asdict(task)).encode())
+    with contextlib.suppress(BrokenPipeError):  # what is left in the buffer
+        stdin.close()
+
+
 def _problem(code: int, folder: Folder, method: str, peak: int) -> str:
     held = f"; it held {show_bytes(peak)}" if peak else ""
     see = f"see {folder.log(method).relative_to(folder.path)}"
@@ -64,6 +74,6 @@ def _problem(code: int, folder: Folder, method: str, peak: int) -> str:
     if code < 0:
         return f"ended by {signal.Signals(-code).name}{held}; {see}"
     try:
-        return str(json.loads(folder.failure(method).read_bytes())["error"])
-    except (OSError, ValueError, LookupError, TypeError):
+        return str(read_json(folder.failure(method))["error"])
+    except (OSError, ValueError, LookupError):
         return f"ended with exit code {code}; {see}"

@@ -6,19 +6,21 @@ every result is in ``arguments.json``; the settings of a method are kept with ea
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
 from nodewise._util.atomic import new_file
 from nodewise._util.errors import StoreError
+from nodewise._util.json_file import read_json, typed_fields
 from nodewise._util.run_folder import REFUSED, difference
 from nodewise.graph.splits import Split, tables_of_splits
 from nodewise.lab.compare.results import FinishedSplit
+
+AGES = 1e9  # seconds: no method takes so long
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,13 @@ class Stored(NamedTuple):
     split: FinishedSplit
 
 
+class _Facts(TypedDict):
+    """What is beside the result in its file."""
+
+    settings: dict[str, Any]
+    params: dict[str, Any]
+
+
 def write_splits(path: Path, splits: Sequence[Split]) -> None:
     """An ``.npz`` that :func:`nodewise.formats.split_file.read_split_file` reads."""
     with new_file(path) as temporary, temporary.open("wb") as stream:
@@ -72,10 +81,15 @@ def read_results(folder: Folder, method: str, asked: int, settings: Mapping[str,
 
 def _read_result(file: Path) -> Stored:
     try:
-        content = json.loads(file.read_bytes())
-        result = {field.name: content[field.name] for field in fields(FinishedSplit)}
-        return Stored(dict(content["settings"]), dict(content["params"]), FinishedSplit(**result))
-    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+        content = read_json(file)
+        facts = typed_fields(_Facts, content, others=True)
+        split = FinishedSplit(**typed_fields(FinishedSplit, content, others=True))
+        scores = [split.val_f1, split.test_f1, split.test_macro_f1, split.test_calibration_error]
+        seconds = [split.preparation_seconds, split.train_seconds]
+        if not all(0 <= score <= 1 for score in scores if score is not None) or not all(0 <= s < AGES for s in seconds):
+            raise ValueError("a score or a time is out of bounds")
+        return Stored(facts["settings"], facts["params"], split)
+    except (OSError, ValueError) as error:
         raise StoreError(
             f"{file}: cannot be read as a result ({error}); delete it and run the command again"
         ) from error

@@ -1,23 +1,22 @@
-"""The process of one method: ``python -m nodewise.lab.compare.worker``, with a task as a line of JSON on stdin.
+"""The process of one method: ``python -m nodewise.lab.compare.worker PARENT``, with a task as JSON on stdin.
 
-It opens the graph itself, warms up, and writes a file for each split it finishes. Stdin stays open as long as the
-parent process lives: when the parent ends, so does the worker.
+It opens the graph itself, warms up, and writes a file for each split it finishes. When the process with the id PARENT
+ends, so does the worker.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import os
 import signal
 import sys
-import threading
 import traceback
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from nodewise._util.errors import NodewiseError
+from nodewise._util.parent import end_with
 
 
 @dataclass(frozen=True)
@@ -60,8 +59,8 @@ def run(task: Task) -> None:
 
 def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this process
-    task = Task(**json.loads(sys.stdin.readline()))
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with(int(sys.argv[1]))
+    task = Task(**json.load(sys.stdin))
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     try:
         run(task)
@@ -83,11 +82,6 @@ def in_one_line(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return f"out of memory ({message})" if message else "out of memory"
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
-
-
-def _end_with_parent() -> None:
-    sys.stdin.read()
-    os._exit(1)
 
 
 if __name__ == "__main__":

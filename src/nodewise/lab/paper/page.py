@@ -8,13 +8,12 @@ from html import escape
 from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from nodewise._util.memory import show_bytes
 from nodewise.lab.compare.table import markdown_table
 from nodewise.lab.paper.experiments import EXPERIMENTS
 from nodewise.lab.paper.published import facts
-from nodewise.lab.paper.result import Cell, Column, Record, Table, middle, shown
+from nodewise.lab.paper.result import Cell, Column, Made, Record, Table, middle, shown
 
 FAR = 2.0  # points: differences beyond this are coloured
 OWN = "NIGCN"
@@ -73,7 +72,7 @@ def _head(records: Sequence[Record]) -> str:
     )
 
 
-def _machine(made: dict[str, Any]) -> str:
+def _machine(made: Made) -> str:
     """The machine and the versions of libraries."""
     machine, cores = made["machine"], made["machine"]["cores"]
     memory = "" if machine["memory"] is None else f", {show_bytes(machine['memory'])} of memory"

@@ -12,11 +12,14 @@ from pathlib import Path
 
 from nodewise._util.atomic import new_file
 from nodewise._util.errors import InputError, NodewiseError
+from nodewise._util.json_file import read_json
 from nodewise._util.run_folder import locked_run_dir, write_text
 from nodewise.lab.paper.experiments import EXPERIMENTS, Context, Experiment, experiments_named
 from nodewise.lab.paper.page import html_page, markdown_report
 from nodewise.lab.paper.plotting import check_matplotlib
-from nodewise.lab.paper.result import Record
+from nodewise.lab.paper.result import Made, Record
+
+MOST_PICTURE = 1 << 26  # bytes
 
 
 def reproduce(names: Sequence[str], context: Context) -> list[Record]:
@@ -70,11 +73,11 @@ def _run(experiment: Experiment, context: Context) -> Record:
     context.say(f"{experiment.name}: {experiment.title} ({experiment.source})")
     started = time.perf_counter()
     result = experiment.run(context)
-    made = {
+    made: Made = {
         "command": _command(experiment.name, context),
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "seconds": round(time.perf_counter() - started, 2),
-        "machine": describe_machine(),
+        "machine": describe_machine(),  # type: ignore[typeddict-item]
         "versions": versions(),
     }
     for figure in result.figures:  # first: a record names only pictures that exist
@@ -90,10 +93,15 @@ def _run(experiment: Experiment, context: Context) -> Record:
 def _read_record(folder: Path, name: str) -> Record | None:
     """The record of an experiment in a folder; None if there is none, or none that this version can read."""
     try:
-        record = Record.from_json(json.loads((folder / f"{name}.json").read_text(encoding="utf-8")))
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        record = Record.from_json(read_json(folder / f"{name}.json"))
+        fits = record.name == name and all(_is_picture(folder / file) for file, _ in record.figures)
+        return record if fits else None
+    except (OSError, ValueError):
         return None
-    return record if all((folder / file).is_file() for file, _ in record.figures) else None
+
+
+def _is_picture(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size <= MOST_PICTURE
 
 
 def _write_page(folder: Path) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypedDict
 
-Cell: TypeAlias = "str | float | list[float] | None"  # a list is a mean and its standard deviation
+from nodewise._util.json_file import typed
+
+Cell: TypeAlias = str | float | list[float] | None  # a list is a mean and its standard deviation
 Best = Literal["", "max", "min"]
 
 
@@ -30,6 +33,15 @@ class Table:
     columns: list[Column]
     rows: list[list[Cell]]
     note: str = ""
+
+    def check(self) -> None:
+        """Raise ValueError if it cannot be shown."""
+        if not all(re.fullmatch(r"(\+?,?(\.\d)?[fg])?", column.format) for column in self.columns):
+            raise ValueError(f"{self.title:.60}: a column has no known format")
+        if any(len(row) != len(self.columns) for row in self.rows):
+            raise ValueError(f"{self.title:.60}: a row has other cells than there are columns")
+        if any(isinstance(cell, list) and len(cell) != 2 for row in self.rows for cell in row):
+            raise ValueError(f"{self.title:.60}: a cell is no mean with its deviation")
 
     def best_row(self, number: int) -> int | None:
         """The row whose number is marked in this column, or None."""
@@ -59,13 +71,32 @@ class Result:
     ran_on: list[str] = field(default_factory=list)
 
 
+class Machine(TypedDict):
+    """As :func:`nodewise.lab.compare.machine.describe_machine` returns it."""
+
+    cores: int
+    memory: int | None
+    processor: str
+    system: str
+
+
+class Made(TypedDict):
+    """How, when and where a result was made."""
+
+    command: str
+    date: str
+    seconds: float
+    machine: Machine
+    versions: dict[str, str]
+
+
 @dataclass(frozen=True)
 class Record:
     """A result as saved in ``NAME.json``, with the names of its pictures, and how it was made."""
 
     name: str
     asked: dict[str, Any]
-    made: dict[str, Any]
+    made: Made
     sentences: list[str]
     ran_on: list[str]
     tables: list[Table]
@@ -76,9 +107,13 @@ class Record:
 
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> Record:
-        tables = [Table(**{**t, "columns": [Column(**column) for column in t["columns"]]}) for t in found["tables"]]
-        figures = [(file, caption) for file, caption in found["figures"]]
-        return cls(**{**found, "tables": tables, "figures": figures})
+        """A record from its file, which anyone may have written; ValueError if it cannot be shown."""
+        record: Record = typed(cls, found, "record")
+        if not all(re.fullmatch(r"[\w-]+\.png", file) for file, _ in record.figures):  # of this folder only
+            raise ValueError("a picture is no file of the record")
+        for table in record.tables:
+            table.check()
+        return record
 
 
 def middle(cell: Cell) -> float | None:

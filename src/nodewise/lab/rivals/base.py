@@ -13,7 +13,6 @@ import scipy.sparse as sp
 import torch
 from torch import nn
 
-from nodewise._util.errors import warn
 from nodewise._util.memory import memory_budget
 from nodewise._util.threads import map_chunks, thread_count
 from nodewise._util.types import DoubleArray, FloatArray, IntArray
@@ -64,7 +63,9 @@ class Rival(NodeClassifier):
         """The network, untrained."""
         raise NotImplementedError
 
-    def _restore(self, fitted: dict[str, Any], arrays: dict[str, torch.Tensor]) -> nn.Module:
+    def _restore(self, fitted: dict[str, Any], tensors: dict[str, torch.Tensor]) -> nn.Module:
+        if self.layers > len(tensors):
+            raise ValueError(f"layers={self.layers} with {len(tensors)} tensors; expected at least one for each")
         return self._make_network(self.n_features_in_, self._classes.ids.size)
 
     def _config(self) -> TrainConfig:
@@ -261,12 +262,6 @@ class RowRival(Rival, RowMaker):
 
     def _make_network(self, inputs: int, outputs: int, draw: torch.Generator | None = None) -> Heads:
         return Heads(1, inputs, outputs, self.hidden, self.layers, self.dropout, self.bias, draw=draw)
-
-    def _restore(self, fitted: dict[str, Any], arrays: dict[str, torch.Tensor]) -> nn.Module:
-        if self.device == "cuda" and not torch.cuda.is_available():
-            warn("this model was trained with device='cuda', and this machine has no CUDA: it runs on the CPU here")
-            self.device = "cpu"
-        return super()._restore(fitted, arrays).to(choose_device(self.device))
 
 
 def column_norms(rows: FloatArray) -> DoubleArray:
