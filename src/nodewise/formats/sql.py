@@ -26,7 +26,7 @@ FETCHED = 1 << 8  # of them from SQLite in one call
 BATCH_BYTES = 16 << 20  # of text, at a time
 VALUE_BYTES = 1 << 20  # that a value may have
 STEPS = 1_000_000  # of SQLite, between looks at what the user does: Ctrl-C ends a query that gives no row
-FILE_TIMES = 100  # bytes of an answer per byte of its database, beside the memory that may be used
+FILE_TIMES = 100  # bytes of an answer per byte of its database, beside an eighth of the memory
 LEAST_MEMORY = 1 << 27  # for DuckDB
 
 _SPELLED = re.compile(r"(sqlite|duckdb):(.*?)\?(.*)", re.DOTALL)
@@ -73,7 +73,7 @@ class Query:
 
     def _write(self, writer: Any, batches: Iterable[Any], memory: int) -> None:
         """Write the answer; one that is out of proportion to its database may have no end."""
-        most, taken = memory + FILE_TIMES * self.database.stat().st_size, 0
+        most, taken = memory // 8 + FILE_TIMES * self.database.stat().st_size, 0
         for batch in batches:
             taken += batch.nbytes
             if taken > most:
