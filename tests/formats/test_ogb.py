@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodewise._util.errors import InputError
-from nodewise.formats import ogb
+from nodewise.formats import csv as csv_module
 from nodewise.formats.ogb import read_ogb
 from nodewise.formats.raw_graph import RawGraph
 from nodewise.formats.unpack import open_files
@@ -136,7 +136,7 @@ def test_nodes_without_features_and_graphs_without_edges(tmp_path: Path, ring: T
 
 
 def test_a_csv_of_many_blocks_comes_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ogb, "BLOCK_BYTES", 4096)
+    monkeypatch.setattr(csv_module, "BLOCK_BYTES", 4096)
     big = Tiny.ring(3_000)
     assert_same(read(zipped(write_ogb_csv(tmp_path / "big", big))), big, rows=1_000)
 
@@ -238,10 +238,10 @@ def test_a_split_that_names_no_node_and_one_that_is_not_unique(csv: Path, ring: 
 @pytest.mark.parametrize(
     ("file", "text", "reason"),
     [
-        ("edge", b"0,1\n1,x\n", r"edge\.csv\.gz: .*not gzipped rows of numbers .*x"),
-        ("edge", b"0,1\n1\n", r"edge\.csv\.gz: .*[Ee]xpected 2 columns"),
+        ("edge", b"0,1\n1,x\n", r"edge\.csv\.gz: column '2' holds 'x' in row 2; expected a whole number"),
+        ("edge", b"0,1\n1\n", r"edge\.csv\.gz: row 2 has 1 column, the first line has 2"),
         ("edge", b"0,1,2\n", r"edge\.csv\.gz: has 3 columns; expected 2"),
-        ("edge", b"0,1\n1,\n", r"edge\.csv\.gz: has an empty field in column 2"),
+        ("edge", b"0,1\n1,\n", r"edge\.csv\.gz: column '2' holds nothing in row 2"),
         ("edge", b"0,1\n1,2.5\n", r"edge\.csv\.gz: .*2\.5"),
         ("node-feat", b"1,2,3\n" * 7 + b"1,nan,3\n", r"node-feat\.csv\.gz: node 7 has nan in column 1"),
         ("node-feat", b"1,2,3\n" * 7 + b"1,2,1e99\n", r"node-feat\.csv\.gz: node 7 has inf in column 2"),

@@ -6,6 +6,7 @@ import io
 import re
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -20,7 +21,7 @@ from hypothesis import strategies as st
 
 from files import parquet, write
 from nodewise import Graph, InputError, open_store
-from nodewise.formats.csv import _EvenBlanks
+from nodewise.formats.csv import BLANK, TextTable, _whole_lines
 from nodewise.importing import import_graph, import_store
 
 PAIRS = [("ann", "bob", 1.0), ("bob", "cy", 2.0), ("cy", "ann", 0.5), ("dee", "ann", 1.0)]
@@ -100,9 +101,8 @@ def test_compression_is_recognised_by_content_whatever_the_name(name, codec):
 def test_a_stream_of_even_blanks_has_the_words_of_each_line(lines, blanks, size):
     gaps = iter(blanks)
     raw = "\n".join("".join(next(gaps) + word for word in line) + next(gaps) for line in lines)
-    stream, read = _EvenBlanks(io.BytesIO(raw.encode())), b""
-    while block := stream.read(size):
-        read += block
+    table = TextTable("e.txt", Path("e.txt"), [], False, False, 0, None, BLANK, size)
+    read = b"".join(_whole_lines(io.BytesIO(raw.encode()), table))
     assert read.decode().split("\n") == ["\t".join(line) for line in lines] or (not lines and not read)
 
 

@@ -104,9 +104,10 @@ def _import(dataset: Dataset, store: Path, data_dir: str | Path | None) -> None:
     log.info("%s: importing into %s; this is done once", dataset.name, store)
     provenance = {"data set": dataset.name, "original": dataset.original}
     sources = tuple(paths.values())
+    memory = available_memory() // 2
     with open_files(first.parent if dataset.is_folder else first) as files:
-        raw = dataclasses.replace(read(files), name=dataset.name)
-        import_raw(raw, store, memory=available_memory() // 2, resume=True, provenance=provenance, files=sources)
+        raw = dataclasses.replace(read(files, memory), name=dataset.name)
+        import_raw(raw, store, memory=memory, resume=True, provenance=provenance, files=sources)
 
 
 def _unknown_message(source: str) -> str:

@@ -27,6 +27,7 @@ import re
 import shutil
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,6 +46,7 @@ WAIT_SECONDS = 20.0  # for an answer, per connection and per read
 RETRIES = 4  # in a row without a byte
 PAUSE_SECONDS = 1.0  # before the first retry; doubled for each further one
 CHUNK_BYTES = 1 << 20
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _RETRY_CODES = (408, 429, 500, 502, 503, 504)
 
 
@@ -72,13 +74,14 @@ def download(url: str, path: Path, *, sha256: str | None = None, progress: Progr
     ``progress`` hears of the bytes received, and the total where it is known. Raises StoreError if the download
     fails; the bytes received so far are kept for the next attempt, unless they are of the wrong file.
     """
+    _check_address(url, sha256)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with locked(_beside(path, ".part.lock")), _tidy(path):
             if path.is_file():  # another process has downloaded it in the meantime
                 return
             with io.FileIO(_beside(path, ".part"), "a+") as stream:
-                remote = _fetch_all(url, path, stream, progress)
+                remote = _fetch_all(url, path, stream, progress, sha256)
                 _verify(path, stream, remote, sha256)
                 os.fsync(stream.fileno())
             _beside(path, ".part").replace(path)
@@ -135,12 +138,12 @@ def _remembered(path: Path, url: str) -> _Remote | None:
 # ---------------------------------------------------------------------- transfer
 
 
-def _fetch_all(url: str, path: Path, stream: io.FileIO, progress: Progress) -> _Remote:
+def _fetch_all(url: str, path: Path, stream: io.FileIO, progress: Progress, sha256: str | None) -> _Remote:
     """Repeat attempts until the file is complete, or several in a row have received nothing."""
     failures, most, answered = 0, 0, False
     while True:
         try:
-            return _attempt(url, path, stream, progress)
+            return _attempt(url, path, stream, progress, sha256)
         except _AgainError as error:
             reason = error
         answered = answered or not isinstance(reason, _NoAnswerError)
@@ -157,7 +160,7 @@ def _fetch_all(url: str, path: Path, stream: io.FileIO, progress: Progress) -> _
         time.sleep(PAUSE_SECONDS * 2 ** max(0, failures - 1))
 
 
-def _attempt(url: str, path: Path, stream: io.FileIO, progress: Progress) -> _Remote:
+def _attempt(url: str, path: Path, stream: io.FileIO, progress: Progress, sha256: str | None) -> _Remote:
     remote = _remembered(path, url)
     done = stream.seek(0, os.SEEK_END)
     if remote is not None and remote.size == done:
@@ -170,6 +173,7 @@ def _attempt(url: str, path: Path, stream: io.FileIO, progress: Progress) -> _Re
         else:
             stream.truncate(done := 0)
             remote = _first_answer(response, url, path)
+        _check_address(response.url, sha256)  # it may have been redirected
         _check_room(path, remote, done)
         progress(path.name, done, remote.size)
         while chunk := _chunk(response):
@@ -182,6 +186,16 @@ def _attempt(url: str, path: Path, stream: io.FileIO, progress: Progress) -> _Re
             stream.truncate(0)
         raise _AgainError(f"it ended after {done:,} of {remote.size:,} bytes")
     return remote
+
+
+def _check_address(url: str, sha256: str | None) -> None:
+    """Refuse an address whose answer anyone on the way could have changed, unless its digest is known."""
+    address = urllib.parse.urlsplit(url)
+    if address.scheme != "https" and sha256 is None and address.hostname not in LOOPBACK:
+        raise StoreError(
+            f"download of {url} refused: it is not https, and no SHA-256 is known to check it by; download it by other "
+            f"means and put it in place"
+        )
 
 
 def _answer(url: str, remote: _Remote | None, done: int, stream: io.FileIO) -> Any:

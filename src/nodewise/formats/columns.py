@@ -76,7 +76,7 @@ def decoded(column: Column) -> Column:
             f"{column.path}: column {column.name!r} is of type {kind}; expected numbers or text"
         ) from error
     except pa.ArrowInvalid as error:
-        row = _first_failure(values, lambda part: part.cast(pa.large_string()))
+        row = first_failure(values, lambda part: part.cast(pa.large_string()))
         raise column.wrong(row, "expected text in UTF-8. Save the file in that encoding") from error
 
 
@@ -199,7 +199,7 @@ def as_numbers(column: Column, kind: Any, expected: str | None = None, most: flo
             f"{column.path}: column {column.name!r} is of type {column.values.type}; expected numbers"
         ) from error
     except pa.ArrowInvalid as error:
-        raise column.wrong(_first_failure(column.values, convert), expected) from error
+        raise column.wrong(first_failure(column.values, convert), expected) from error
     wrong = np.flatnonzero(unfit(array, most))
     if wrong.size:
         raise column.wrong(int(wrong[0]), f"{expected}. Scale the column, or fill the missing values")
@@ -210,7 +210,7 @@ def _cast_or_wrong(column: Column, values: Any, expected: str) -> Any:
     try:
         return values.cast(pa.int64())
     except pa.ArrowInvalid as error:
-        raise column.wrong(_first_failure(values, lambda part: part.cast(pa.int64())), expected) from error
+        raise column.wrong(first_failure(values, lambda part: part.cast(pa.int64())), expected) from error
 
 
 def _first(mask: Any) -> int | None:
@@ -219,7 +219,7 @@ def _first(mask: Any) -> int | None:
     return None if index < 0 else index
 
 
-def _first_failure(values: Any, convert: Callable[[Any], Any]) -> int:
+def first_failure(values: Any, convert: Callable[[Any], Any]) -> int:
     """The first value that ``convert`` fails on, by bisection: each step converts half as much as the last one."""
     low, high = 0, len(values)  # the first failure is in [low, high)
     while high - low > 1:

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from nodewise._util.errors import InputError, warn
+from nodewise._util.memory import RESERVE, memory_budget, resident_memory, show_bytes, too_small
 from nodewise._util.os_errors import reading
 from nodewise._util.words import counted
 from nodewise.formats.columns import NUMBER, WHOLE, Column
@@ -52,13 +53,18 @@ NO_NUMBERS = ("", "nan", "na", "null", "inf", "+inf", "-inf")  # written for mis
 BLOCK_BYTES = 1 << 20  # Arrow reads dozens ahead
 SAMPLE_BYTES = 1 << 20  # from which the number of rows is estimated
 ROWS_PER_BLOCK = 8  # at least, if rows are as long as the first two: a row must fit into a block
+BLOCKS = 32  # that are in memory at a time, as text or parsed
+LINE_TIMES = 256  # memory per byte of the longest line
+LEAST_LINE, LEAST_COLUMNS = 1 << 20, 1 << 12  # which are read with any memory
+COLUMN_BYTES = 1 << 13  # of memory per column, however short
 
 
 @dataclasses.dataclass
 class TextTable:
     """A text file whose first lines have been read."""
 
-    path: Path
+    path: Any  # or what else messages call it
+    source: Path
     names: list[str]
     named: bool  # the names come from the file
     guessed: bool  # whether there are names was guessed, not given
@@ -66,20 +72,22 @@ class TextTable:
     sample: list[str] | None  # the fields of the first row; None where there is no row
     delimiter: str = ","
     block_bytes: int = BLOCK_BYTES  # parsed at a time
+    longest: int = LEAST_LINE  # that a line may be, where lines are read one by one
+    lines: bool = False  # a row is a line: no line breaks in quotes
     file: Any = None  # the open file, which knows how far it was read
 
     def share(self) -> float:
         """The share of the file that has been read."""
         if self.file is None or self.file.closed:
             return 0.0 if self.file is None else 1.0
-        return float(self.file.tell() / max(1, self.path.stat().st_size))
+        return float(self.file.tell() / max(1, self.source.stat().st_size))
 
     def most_rows(self) -> int:
         """About how many rows there are, rather too many: half as many again as the first megabyte suggests."""
         with _reading(self.path):
-            file, stream = _opened_bytes(self.path)
+            file, stream = _opened_bytes(self.source)
             rows = stream.read(SAMPLE_BYTES).count(b"\n") + 1
-            return int(1.5 * rows * self.path.stat().st_size / max(1, file.tell()))
+            return int(1.5 * rows * self.source.stat().st_size / max(1, file.tell()))
 
     def parts(self, kinds: Mapping[int, Any]) -> Iterator[list[Column]]:
         """The columns with the indices in ``kinds``, one block of rows at a time.
@@ -122,7 +130,7 @@ class TextTable:
     def _check_quotes(self, rows: int, end: Any) -> None:
         """Refuse an open quote in the last column, which swallows all rows after it without another error."""
         value = end.encode() if isinstance(end, str) else end
-        if isinstance(value, bytes) and b"\n" in value and _count_quotes(self.path) % 2:
+        if isinstance(value, bytes) and b"\n" in value and _count_quotes(self.source) % 2:
             raise self.open_quote(rows)
 
     def open_quote(self, row: int) -> InputError:
@@ -154,7 +162,9 @@ def checked_delimiter(delimiter: str | None) -> str | None:
     return found
 
 
-def open_text(path: Path, header: bool | None = None, delimiter: str | None = None) -> TextTable:
+def open_text(
+    path: Path, header: bool | None = None, delimiter: str | None = None, memory: int | None = None
+) -> TextTable:
     """Read the first lines of ``path`` and find the names of its columns."""
     with _reading(path):
         with _opened_bytes(path)[1] as stream:
@@ -162,17 +172,43 @@ def open_text(path: Path, header: bool | None = None, delimiter: str | None = No
         foreign = next((what for bytes_, what in FOREIGN.items() if begin.startswith(bytes_)), None)
         if foreign is not None:
             raise InputError(f"{path}: is {foreign}")
-        comments, delimiter, records = _first_records(path, delimiter)
-    if not records:
-        raise InputError(f"{path}: the file is empty; expected rows of fields separated by {_named(delimiter)}")
-    named = _is_header(records[0], comments > 0) if header is None else header
-    names = [field.strip() for field in records[0]] if named else [str(i + 1) for i in range(len(records[0]))]
-    if any("\udc80" <= letter <= "\udcff" for letter in "".join(names)):
+    table = _table(path, path, header, delimiter, memory)
+    if not table.names:
+        raise InputError(f"{path}: the file is empty; expected rows of fields separated by {_named(table.delimiter)}")
+    if any("\udc80" <= letter <= "\udcff" for letter in "".join(table.names)):
         raise InputError(f"{path}: the first line is not text in UTF-8; save the file in that encoding")
-    rows = records[1:] if named else records
-    longest = max(sum(len(field) + 1 for field in record) for record in records)
-    block = max(BLOCK_BYTES, ROWS_PER_BLOCK * 4 * longest)  # a letter is up to four bytes
-    return TextTable(path, names, named, header is None, comments, rows[0] if rows else None, delimiter, block)
+    return table
+
+
+def open_lines(path: Path, label: str, memory: int) -> TextTable:
+    """Rows without names of columns, with commas between fields and no line breaks in them; the file may be empty."""
+    return dataclasses.replace(_table(path, label, False, ",", memory), lines=True)
+
+
+def _table(path: Path, label: Any, header: bool | None, delimiter: str | None, memory: int | None) -> TextTable:
+    """A table without columns where the file is empty."""
+    budget = memory_budget(memory)
+    room = max(0, budget - resident_memory() - RESERVE)
+    longest = max(LEAST_LINE, room // LINE_TIMES)
+    refusal = InputError(
+        f"{label}: a line is longer than {longest:,} bytes, the most that is read with {show_bytes(budget)} of memory; "
+        f"check that lines end, raise --memory (Python: memory), or use Parquet"
+    )
+    with _reading(label):
+        comments, delimiter, records = _first_records(path, delimiter, 2 * longest, refusal)
+    first = records[:1]
+    named = bool(first) and (_is_header(first[0], comments > 0) if header is None else header)
+    columns = len(first[0]) if first else 0
+    if columns > LEAST_COLUMNS and COLUMN_BYTES * columns > room:
+        raise too_small(
+            f"reading {label}, which has {columns:,} columns,", budget, budget - room + COLUMN_BYTES * columns
+        )
+    names = [field.strip() for field in first[0]] if named else [str(i + 1) for i in range(columns)]
+    rest = records[1:] if named else records
+    row = 4 * max((sum(len(field) + 1 for field in record) for record in records), default=0)  # up to 4 bytes a letter
+    block = max(BLOCK_BYTES, row, min(ROWS_PER_BLOCK * row, room // BLOCKS))
+    sample = rest[0] if rest else None
+    return TextTable(label, path, names, named, header is None, comments, sample, delimiter, block, longest)
 
 
 def refuse_header_that_is_data(table: TextTable, columns: list[Column]) -> None:
@@ -189,7 +225,7 @@ def refuse_header_that_is_data(table: TextTable, columns: list[Column]) -> None:
         warn(f"{table.path}: the first line ({', '.join(table.names)[:80]}) is taken as names of columns. {WHICH}")
 
 
-def _reading(path: Path) -> AbstractContextManager[None]:
+def _reading(path: Any) -> AbstractContextManager[None]:
     return reading(path, "a text file", (EOFError, csv.Error), advice="fetch or write it again")
 
 
@@ -213,25 +249,42 @@ def _opened_bytes(path: Path) -> tuple[Any, Any]:
     return file, file if codec is None else pa.CompressedInputStream(file, codec)
 
 
-class _EvenBlanks:
-    """A stream in which one tab stands for each run of blanks, and lines neither begin nor end with one."""
+class _Head(io.RawIOBase):
+    """The first bytes of a stream; more than ``most`` are refused."""
 
-    closed = False
+    def __init__(self, stream: Any, most: int, refusal: InputError) -> None:
+        self._stream, self._left, self._refusal = stream, most, refusal
 
-    def __init__(self, stream: Any) -> None:
-        self._stream, self._rest = stream, b""
+    def readable(self) -> bool:
+        return True
 
-    def close(self) -> None:
-        self._stream.close()
-        self.closed = True
+    def readinto(self, buffer: Any) -> int:
+        chunk = self._stream.read(len(buffer))
+        self._left -= len(chunk)
+        if self._left < 0:
+            raise self._refusal
+        buffer[: len(chunk)] = chunk
+        return len(chunk)
 
-    def read(self, size: int) -> bytes:
-        """Whole lines; nothing at the end."""
-        lines = self._rest
-        while b"\n" not in lines and (block := self._stream.read(size)):
-            lines += block
-        lines, end, self._rest = lines.rpartition(b"\n") if b"\n" in lines else (lines, b"", b"")
-        return b"\n".join(b"\t".join(line.split()) for line in lines.split(b"\n")) + end
+
+def _whole_lines(stream: Any, table: TextTable) -> Iterator[bytes]:
+    """Blocks of lines; where blanks separate fields, one tab stands for each run of them, and none at either end."""
+    rest = b""
+    while block := stream.read(table.block_bytes):
+        lines, end, rest = (rest + block).rpartition(b"\n")
+        if len(rest) > table.longest:
+            raise InputError(
+                f"{table.path}: a line is longer than {table.longest:,} bytes; check that lines end, raise --memory "
+                f"(Python: memory), or use Parquet"
+            )
+        if end:
+            yield _even(lines, table.delimiter) + end
+    if rest:
+        yield _even(rest, table.delimiter)
+
+
+def _even(lines: bytes, delimiter: str) -> bytes:
+    return b"\n".join(b"\t".join(line.split()) for line in lines.split(b"\n")) if delimiter == BLANK else lines
 
 
 def _is_header(first: list[str], after_comments: bool) -> bool:
@@ -242,12 +295,18 @@ def _is_header(first: list[str], after_comments: bool) -> bool:
     return not any(re.match(NUMBER, field) for field in first[:2])
 
 
-def _first_records(path: Path, delimiter: str | None) -> tuple[int, str, list[list[str]]]:
-    """How many empty lines and comments there are, the delimiter, and up to two records after them."""
+def _first_records(
+    path: Path, delimiter: str | None, most: int, refusal: InputError
+) -> tuple[int, str, list[list[str]]]:
+    """How many empty lines and comments there are, the delimiter, and up to two records after them.
+
+    All of that may take up to ``most`` bytes.
+    """
     comments, suffix = 0, _suffix(path)
     with _opened_bytes(path)[1] as stream:
         # Bytes that are not text pass here: reading the column names their row.
-        lines = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
+        head = io.BufferedReader(_Head(stream, most, refusal))
+        lines = io.TextIOWrapper(head, "utf-8-sig", errors="surrogateescape", newline="")
         for line in lines:
             if line.strip("\r\n") and (suffix in STRICT or not line.startswith(("#", "%"))):
                 delimiter = delimiter or _delimiter(line, suffix)
@@ -272,9 +331,9 @@ def _delimiter(line: str, suffix: str) -> str:
 
 def _opened(table: TextTable, types: Mapping[int, Any], threads: bool = True, on_uneven: Any = None) -> Any:
     """A reader of batches; Arrow reads the first one here."""
-    table.file, stream = _opened_bytes(table.path)
-    if table.delimiter == BLANK:
-        return _blank_batches(table, _EvenBlanks(stream), types, threads, on_uneven)
+    table.file, stream = _opened_bytes(table.source)
+    if table.delimiter == BLANK or table.lines:
+        return _line_batches(table, _whole_lines(stream, table), types, threads, on_uneven)
     return pacsv.open_csv(stream, *_options(table, types, threads, on_uneven))
 
 
@@ -299,13 +358,13 @@ def _options(
     return read, parse, convert
 
 
-def _blank_batches(
-    table: TextTable, lines: _EvenBlanks, types: Mapping[int, Any], threads: bool, on_uneven: Any
+def _line_batches(
+    table: TextTable, blocks: Iterator[bytes], types: Mapping[int, Any], threads: bool, on_uneven: Any
 ) -> Iterator[Any]:
-    """Batches of lines with even blanks, block by block: Arrow's own reader would call Python from a thread of its own,
-    which crashes where the process ends before the file does."""
+    """Batches of rows, block by block: Arrow's own reader of streams works on in a thread of its own, which crashes
+    where the process ends before the file does."""
     before, passed = 0, table.comments + table.named  # lines; those that are no rows
-    while block := lines.read(table.block_bytes):
+    for block in blocks:
         count = block.count(b"\n") + (not block.endswith(b"\n"))
         if before + count > passed and (before or block.split(b"\n", passed)[-1].strip()):
 
@@ -313,8 +372,10 @@ def _blank_batches(
                 return on_uneven(row._replace(number=row.number + before))
 
             handler = None if on_uneven is None else offset
-            options = _options(table, types, threads, handler, first=not before, size=len(block) + 1)
-            yield from pacsv.read_csv(pa.BufferReader(block), *options).to_batches()
+            # The handler is not called for a row that is not text; a replaced letter is no number, either.
+            text = block.decode("utf-8", "replace").encode() if handler is not None and table.lines else block
+            options = _options(table, types, threads, handler, first=not before, size=len(text) + 1)
+            yield from pacsv.read_csv(pa.BufferReader(text), *options).to_batches()
         before += count
 
 
@@ -343,7 +404,7 @@ def _raw_batches(table: TextTable, columns: list[int], skip: int) -> Iterator[An
         if "straddl" not in str(error):
             between = _named(table.delimiter)
             raise InputError(f"{table.path}: {error}; expected {between} between fields") from error
-        if _count_quotes(table.path) % 2:
+        if _count_quotes(table.source) % 2:
             raise table.open_quote(rows + 1) from error
         raise InputError(
             f"{table.path}: row {rows + 1:,} is longer than {table.block_bytes:,} bytes; split the row or use Parquet"

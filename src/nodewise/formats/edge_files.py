@@ -53,7 +53,7 @@ class EdgeFile:
 def open_edges(path: Source, options: ReadOptions, memory: int, stack: ExitStack) -> EdgeFile:
     """Edges in a table, a ``(2, E)`` array or a sparse matrix; ``stack`` closes what is open for them."""
     if not is_array_file(path):
-        return _in_table(open_table(path, options))
+        return _in_table(open_table(path, options, memory))
     if path.suffix.lower() == ".npy":
         return _in_array(path, NpyFile(path), None)
     if path.suffix.lower() == ".mtx":

@@ -26,7 +26,7 @@ from nodewise.formats.label_files import label_columns
 from nodewise.formats.matrix_market import read_matrix_market
 from nodewise.formats.npy import NpyFile
 from nodewise.formats.npz import NpzFile
-from nodewise.formats.raw_graph import array_features
+from nodewise.formats.raw_graph import MOST_FEATURES, array_features
 from nodewise.formats.tables import ReadOptions, Source, Table, is_array_file, open_table
 from nodewise.graph.checks import checked_features
 
@@ -35,6 +35,7 @@ log = logging.getLogger("nodewise")
 ELSEWHERE = ("node", "node_id")  # names of a column of node ids that is not the first
 TRIPLES = ("feature", "value")  # names of the other two columns of a table with one row per value
 TEXT_ROWS = 1 << 12  # of numbers beside a text, at a time
+NAME_BYTES = 128  # of memory for the name of each feature in such a table
 TRIPLE_BYTES = 64  # of memory for each row of such a table: it is read, placed and sorted
 
 
@@ -66,7 +67,7 @@ def open_features(
     ``with_labels``: the table has the labels as well, which are no features.
     """
     if not is_array_file(path):
-        table = open_table(path, options)
+        table = open_table(path, options, memory)
         if options.text is None and _is_triples(table):
             return _in_triples(table, memory)
         return _in_table(table, options, memory, label_columns(table, options)[1] if with_labels else [])
@@ -91,6 +92,8 @@ def open_features(
 
 
 def _in_matrix(path: Path, matrix: Any) -> FeatureFile:
+    if matrix.shape[1] > MOST_FEATURES:
+        raise InputError(f"{path}: {matrix.shape[1]:,} columns of features; at most {MOST_FEATURES:,} are read")
     try:
         checked: Any = checked_features(matrix, matrix.shape[0])
     except InputError as error:
@@ -189,8 +192,8 @@ def _in_triples(table: Table, memory: int) -> FeatureFile:
         codes.append(_numbered(columns.as_text(columns.decoded(read[0]), "the name of a feature"), known))
         values.append(numbers_in(read[1]))
         rows += len(read[0])
-        if TRIPLE_BYTES * rows > room:
-            raise too_small(doing, memory, memory + 2 * TRIPLE_BYTES * rows)
+        if TRIPLE_BYTES * rows + NAME_BYTES * len(known) > room:
+            raise too_small(doing, memory, memory + 2 * TRIPLE_BYTES * rows + NAME_BYTES * len(known))
     parts = (np.concatenate(values), np.concatenate(codes), np.arange(rows + 1))
     matrix = sp.csr_matrix(parts, (rows, len(known)))
     return FeatureFile(

@@ -15,12 +15,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from nodewise._util.errors import InputError
+from nodewise._util.memory import memory_budget
 from nodewise._util.types import AnyArray, Features
 from nodewise.formats.npz import NpzFile
+from nodewise.formats.raw_graph import MOST_FEATURES
 from nodewise.graph import Graph
 
 CSR_PARTS = ("x_data", "x_indices", "x_indptr", "x_shape")
 WEIGHT_KEYS = ("edge_weight", "edge_weights", "weight")
+NODE_BYTES = 64  # of memory per node of a graph, without edges and features
 _SPLITS = {"train": "train_idx", "val": "valid_idx", "test": "test_idx"}
 
 
@@ -36,6 +39,8 @@ def read_npz(path: str | Path, name: str | None = None) -> Graph:
     weights = next((arrays[key] for key in WEIGHT_KEYS if key in arrays), None)
     splits = {part: arrays[key] for part, key in _SPLITS.items() if key in arrays}
     features = features_in(path, arrays)
+    if labels is None and features is None:
+        _check_ids(path, arrays["edge_index"])
     try:
         return Graph.from_edges(
             arrays["edge_index"],
@@ -48,6 +53,16 @@ def read_npz(path: str | Path, name: str | None = None) -> Graph:
         )
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
+
+
+def _check_ids(path: Path, edges: AnyArray) -> None:
+    """Refuse an id that would make a graph of more nodes than fit into memory, where nothing but ids says how many."""
+    largest = int(edges.max(initial=0)) if edges.dtype.kind in "iu" else 0
+    if NODE_BYTES * largest > memory_budget(None):
+        raise InputError(
+            f"{path}: edge_index names node {largest:,}, and a graph of as many nodes does not fit into memory; number "
+            f"the nodes from 0 on, or make a store of the file with `nodewise import`"
+        )
 
 
 def features_in(path: Path, arrays: Mapping[str, AnyArray]) -> Features | None:
@@ -71,6 +86,8 @@ def _csr(path: Path, data: AnyArray, indices: AnyArray, indptr: AnyArray, shape:
             f"{path}: x_shape is {shape.tolist()} and x_data is of type {data.dtype}; expected two whole numbers "
             f"(nodes, features) and numbers. Save the features again from a scipy csr_matrix"
         )
+    if shape[1] > MOST_FEATURES:
+        raise InputError(f"{path}: x_shape says {shape[1]:,} features; at most {MOST_FEATURES:,} are read")
     try:
         matrix = sp.csr_matrix((data, indices, indptr), shape=tuple(shape.tolist()), dtype=np.float32)
         matrix.check_format(full_check=True)

@@ -13,30 +13,36 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import IO, Any
 
 import ijson
 import numpy as np
 
 from nodewise._util.errors import InputError
+from nodewise._util.memory import memory_budget, room_for
 from nodewise._util.os_errors import reading
 from nodewise._util.types import AnyArray, IntArray
 from nodewise.formats.npy import NpyFile
+from nodewise.formats.npz import TIMES
 from nodewise.formats.raw_graph import EdgeStream, RawGraph, array_features, edge_stream, node_labels, split_nodes
 from nodewise.formats.unpack import Files, Member, Zip
+from nodewise.graph.adjacency import MAX_NODES
 from nodewise.graph.checks import UNKNOWN
 
 MARK = "adj_full.npz"
 _ARRAYS = ("format.npy", "shape.npy", "indptr.npy", "indices.npy")
+ROLE_TIMES = 24  # memory per byte of the file of roles, whose numbers become Python objects
+MOST_VALUE = 64 << 20  # bytes of a file of classes that are about one node
 _PARTS = {"train": "tr", "val": "va", "test": "te"}
 
 
-def read_graphsaint(files: Files) -> RawGraph:
+def read_graphsaint(files: Files, memory: int | None = None) -> RawGraph:
     """The graph in a folder or zip of GraphSAINT; edges and features stay on the disk."""
+    budget = memory_budget(memory)
     root = files.root(MARK)
     if root is None:
         raise InputError(f"{files.label}: has no {MARK}; expected a folder as GraphSAINT publishes it")
-    num_nodes, edges = _adjacency(files.npz(root + MARK))
+    num_nodes, edges = _adjacency(files.npz(root + MARK), budget)
     if files.has(f"{root}adj_train.npz"):
         train = files.npz(f"{root}adj_train.npz")
         if (shape := _shape(train)) != (num_nodes, num_nodes):
@@ -49,8 +55,8 @@ def read_graphsaint(files: Files) -> RawGraph:
         num_nodes,
         edges,
         array_features(features.label, features, num_nodes),
-        _labels(files.member(f"{root}class_map.json"), num_nodes),
-        splits=_splits(files.member(f"{root}role.json"), num_nodes),
+        _labels(files.member(f"{root}class_map.json"), num_nodes, budget),
+        splits=_splits(files.member(f"{root}role.json"), num_nodes, budget),
         name=files.name,
     )
 
@@ -58,7 +64,7 @@ def read_graphsaint(files: Files) -> RawGraph:
 # ---------------------------------------------------------------------- edges
 
 
-def _adjacency(arrays: Zip) -> tuple[int, EdgeStream]:
+def _adjacency(arrays: Zip, memory: int) -> tuple[int, EdgeStream]:
     arrays.extract(*_ARRAYS)
     rows, columns = _shape(arrays)
     if rows != columns:
@@ -68,6 +74,7 @@ def _adjacency(arrays: Zip) -> tuple[int, EdgeStream]:
         if len(array.shape) != 1 or array.dtype.kind not in "iu":
             raise InputError(f"{array.label}: {array}; expected one row of whole numbers")
     entries = indices.shape[0]
+    room_for(f"reading {indptr.label}", memory, TIMES * 8 * indptr.shape[0])
     starts = _checked_indptr(indptr, rows, entries)
 
     def parts(count: int) -> Iterator[AnyArray]:
@@ -80,12 +87,13 @@ def _adjacency(arrays: Zip) -> tuple[int, EdgeStream]:
 
 def _shape(arrays: Zip) -> tuple[int, int]:
     """The number of rows and columns of the CSR matrix."""
-    kind = NpyFile(*arrays.member("format.npy"))[...]
-    if kind.shape != () or kind.item() not in (b"csr", "csr"):
-        raise InputError(f"{arrays.label}: a matrix of format {kind.tolist()!r}; expected csr. Save its tocsr()")
+    kind = NpyFile(*arrays.member("format.npy"))
+    if kind.shape != () or kind[...].item() not in (b"csr", "csr"):
+        shown = kind[...].tolist() if kind.nbytes < 80 else str(kind)
+        raise InputError(f"{arrays.label}: a matrix of format {shown!r}; expected csr. Save its tocsr()")
     shape = NpyFile(*arrays.member("shape.npy"))
     values = shape[...] if shape.shape == (2,) and shape.dtype.kind in "iu" else np.array([-1])
-    if values.min() < 0:
+    if values.min() < 0 or values.max() > MAX_NODES:
         raise InputError(f"{shape.label}: is not two counts, of rows and of columns. Save the matrix again")
     return int(values[0]), int(values[1])
 
@@ -112,19 +120,40 @@ def _rows_of(starts: IntArray, first: int, last: int) -> IntArray:
 # ---------------------------------------------------------------------- labels and splits
 
 
-def _labels(member: Member, num_nodes: int) -> AnyArray:
+class _PerNode:
+    """A stream of JSON that refuses to give more than :data:`MOST_VALUE` bytes about one node."""
+
+    def __init__(self, stream: IO[bytes], label: str) -> None:
+        self._stream, self._label, self.given = stream, label, 0
+
+    def read(self, size: int) -> bytes:
+        chunk = self._stream.read(size)
+        self.given += len(chunk)
+        if self.given > MOST_VALUE:
+            raise InputError(
+                f"{self._label}: more than {MOST_VALUE:,} bytes about one node; expected a class, or a list of 0 and 1"
+            )
+        return chunk
+
+
+def _labels(member: Member, num_nodes: int, memory: int) -> AnyArray:
     """One class, or one row of 0 and 1, per node; not read whole, since Python lists take ten times the memory."""
     labels: AnyArray | None = None
     seen = np.zeros(num_nodes, bool)
-    with _reading_json(member), member.path.open("rb") as stream:
+    with _reading_json(member), member.path.open("rb") as file:
+        stream = _PerNode(file, member.label)
         for key, value in ijson.kvitems(stream, ""):
-            node = int(key) if key.isascii() and key.isdigit() else num_nodes
+            stream.given = 0
+            node = int(key) if key.isascii() and key.isdigit() else num_nodes  # too many digits are a ValueError
             if node >= num_nodes or seen[node]:
                 raise InputError(
-                    f"{member.label}: names node {key!r}; expected each of 0 to {num_nodes - 1:,}, once. Correct it"
+                    f"{member.label}: names node {key[:60]!r}; expected each of 0 to {num_nodes - 1:,}, once. Correct "
+                    f"it"
                 )
             if labels is None:
                 several = isinstance(value, list)
+                row = len(value) if several else 8
+                room_for(f"reading {member.label}", memory, TIMES * num_nodes * row)
                 labels = (
                     np.zeros((num_nodes, len(value)), np.int8) if several else np.full(num_nodes, UNKNOWN, np.int64)
                 )
@@ -149,8 +178,9 @@ def _put_label(label: str, labels: AnyArray, node: int, value: Any) -> None:
     labels[node] = value
 
 
-def _splits(member: Member, num_nodes: int) -> dict[str, IntArray]:
+def _splits(member: Member, num_nodes: int, memory: int) -> dict[str, IntArray]:
     with _reading_json(member):
+        room_for(f"reading {member.label}", memory, ROLE_TIMES * member.path.stat().st_size)
         role = json.loads(member.path.read_bytes())
     splits = {}
     for part, key in _PARTS.items():

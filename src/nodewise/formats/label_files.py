@@ -49,7 +49,7 @@ class LabelFile:
 def read_labels(path: Source, options: ReadOptions, ids_are_text: bool, memory: int) -> LabelFile:
     """Labels from a table or an array."""
     if not is_array_file(path):
-        return _from_table(open_table(path, options), options, ids_are_text, memory)
+        return _from_table(open_table(path, options, memory), options, ids_are_text, memory)
     if path.suffix.lower() == ".npy":
         file = NpyFile(path)
         room_for(f"reading {path}", memory, TIMES * file.nbytes)
@@ -60,12 +60,15 @@ def read_labels(path: Source, options: ReadOptions, ids_are_text: bool, memory: 
             raise InputError(f"{path}: holds {content.holds()}; expected an array y")
         array = content.arrays("y", memory=memory)["y"]
     else:
-        array = read_matrix_market(path, memory).toarray()
+        matrix = read_matrix_market(path, memory)
+        room_for(f"reading {path}", memory, TIMES * 8 * matrix.shape[0] * matrix.shape[1])
+        array = matrix.toarray()
     return LabelFile(path, array=node_labels(path, array, array.shape[0] if array.ndim else 0))
 
 
-def labels_of_nodes(file: LabelFile, node_of_row: IntArray | None) -> tuple[AnyArray, list[str] | None]:
+def labels_of_nodes(file: LabelFile, node_of_row: IntArray | None, memory: int) -> tuple[AnyArray, list[str] | None]:
     """The labels of each node up to the last that has any, and their names: one label, -1 if unknown, or 0/1 rows."""
+    doing = f"reading {file.path}"
     if file.nodes is None or node_of_row is None:
         if file.array is None:
             raise InputError(f"{file.path}: no labels")
@@ -74,6 +77,7 @@ def labels_of_nodes(file: LabelFile, node_of_row: IntArray | None) -> tuple[AnyA
     if file.array is not None:
         _check_repeats(file, np.arange(node_of_row.size), node_of_row, np.arange(node_of_row.size))
         unknown = UNKNOWN if file.array.ndim == 1 else 0
+        room_for(doing, memory, 2 * count * file.array[:1].nbytes)
         placed = np.full((count, *file.array.shape[1:]), unknown, file.array.dtype)
         placed[node_of_row] = file.array
         return placed, file.names
@@ -82,10 +86,12 @@ def labels_of_nodes(file: LabelFile, node_of_row: IntArray | None) -> tuple[AnyA
     known = np.flatnonzero(codes != UNKNOWN)
     if file.several:
         classes, codes[known] = np.unique(codes[known], return_inverse=True)
+        room_for(doing, memory, 2 * count * classes.size)
         matrix = np.zeros((count, classes.size), np.int8)
         matrix[node_of_row[known], codes[known]] = 1
         return matrix, [str(label) if names is None else names[label] for label in classes.tolist()]
     _check_repeats(file, known, node_of_row[known], codes[known])
+    room_for(doing, memory, 16 * count)
     labels = np.full(count, UNKNOWN, np.int64)
     labels[node_of_row[known]] = codes[known]
     return labels, names

@@ -15,10 +15,10 @@ from nodewise.formats.unpack import open_files
 
 
 @contextmanager
-def open_layout(path: Any) -> Iterator[Callable[[], RawGraph] | None]:
+def open_layout(path: Any) -> Iterator[Callable[..., RawGraph] | None]:
     """A reader of the graph in a folder or zip of OGB or GraphSAINT; None for anything else, such as a table.
 
-    Members that it extracts from a zip exist until the end of the block.
+    It takes the bytes of memory that it may use. Members that it extracts from a zip exist until the end of the block.
     """
     path = Path(path) if isinstance(path, str) else path
     if not isinstance(path, Path) or not (path.is_dir() or path.suffix.lower() == ".zip"):

@@ -11,23 +11,31 @@ from typing import Any
 import pyarrow as pa
 
 from nodewise._util.errors import InputError
+from nodewise._util.memory import room_for
 from nodewise._util.os_errors import reading
 
 SUFFIXES = (".graphml", ".gexf")
+FILE_TIMES = 40  # memory per byte of a file: elements, nodes and edges are Python objects
+VALUE_BYTES = 32  # of memory per attribute of a node, also of one that has none
 
 log = logging.getLogger("nodewise")
 
 
 @functools.lru_cache(maxsize=1)  # one file may be edges, features and labels
-def read_tables(path: Path) -> tuple[Any, Any]:
+def read_tables(path: Path, memory: int) -> tuple[Any, Any]:
     """The edges (source, target, perhaps weight) and the nodes (node, and a column per attribute)."""
     try:
         import networkx as nx
     except ImportError as error:
         raise InputError(f"{path}: needs networkx ({error}); pip install networkx") from error
     read = nx.read_graphml if path.suffix.lower() == ".graphml" else nx.read_gexf
+    # Networkx raises almost anything, and a graph that it has read may be odd in any way.
     with reading(path, f"a {path.suffix[1:]} file", (Exception,), advice="fetch or write it again"):
-        graph = read(path)
+        room_for(f"reading {path}", memory, FILE_TIMES * path.stat().st_size)
+        return _tables(path, read(path), memory)
+
+
+def _tables(path: Path, graph: Any, memory: int) -> tuple[Any, Any]:
     edges = list(graph.edges(data="weight"))
     loops = [(node, node, None) for node in graph if not graph.degree(node)]  # a node without edges is a node
     columns: dict[str, Sequence[Any]] = dict(
@@ -40,9 +48,11 @@ def read_tables(path: Path) -> tuple[Any, Any]:
     attributes = dict.fromkeys(name for _, values in graph.nodes(data=True) for name in values)
     if path.suffix.lower() == ".gexf":
         attributes.pop("label", None)  # what a program that draws the graph shows
+    attributes.pop("node", None)
+    room_for(f"reading {path}", memory, VALUE_BYTES * len(graph) * len(attributes))
     nodes = {"node": list(graph)} | {name: [graph.nodes[n].get(name) for n in graph] for name in attributes}
     if attributes:
-        log.info("%s: nodes have the attributes %s", path, ", ".join(attributes))
+        log.info("%s: nodes have the attributes %s", path, ", ".join(attributes)[:200])
     return _table(path, columns), _table(path, nodes)
 
 
@@ -51,6 +61,6 @@ def _table(path: Path, columns: dict[str, Sequence[Any]]) -> Any:
     for name, values in columns.items():
         try:
             arrays[name] = pa.array(values)
-        except (pa.ArrowInvalid, pa.ArrowTypeError):  # of several types
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):  # of several types, or beyond 64 bits
             arrays[name] = pa.array([None if value is None else str(value) for value in values])
     return pa.table(arrays)

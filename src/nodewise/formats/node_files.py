@@ -15,10 +15,11 @@ from nodewise.formats.tables import ReadOptions, Source, open_table
 
 def read_node_names(source: Source, options: ReadOptions, memory: int) -> Column:
     """The names of all nodes: the column ``node`` of a table, or its first one."""
-    table = open_table(source, dataclasses.replace(options, header=False if options.header is None else options.header))
+    header = False if options.header is None else options.header
+    table = open_table(source, dataclasses.replace(options, header=header), memory)
     first = [field.strip().lower() for field in table.sample or []] if isinstance(table, TextTable) else []
     if options.header is None and any(name and name in NODE_NAMES for name in first):
-        table = open_table(source, dataclasses.replace(options, header=True))
+        table = open_table(source, dataclasses.replace(options, header=True), memory)
     lower = [name.strip().lower() if table.named else "" for name in table.names]
     place = next((i for i, name in enumerate(lower) if name and name in NODE_NAMES), 0)
     (names,) = whole_columns(table, {place: pa.large_string()}, memory)

@@ -8,20 +8,22 @@ Two layouts, both with ``split/NAME/{train,valid,test}.csv.gz``. CSV (ogbn-arxiv
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pacsv
+import pyarrow.compute as pc
 
 from nodewise._util.errors import InputError
+from nodewise._util.memory import memory_budget, room_for, too_small
 from nodewise._util.os_errors import reading
 from nodewise._util.types import AnyArray, IntArray
+from nodewise.formats import columns
+from nodewise.formats.columns import Column
+from nodewise.formats.csv import TextTable, open_lines
 from nodewise.formats.npy import NpyFile
+from nodewise.formats.npz import TIMES
 from nodewise.formats.raw_graph import (
     EdgeStream,
     FeatureStream,
@@ -34,14 +36,15 @@ from nodewise.formats.raw_graph import (
     split_nodes,
 )
 from nodewise.formats.unpack import Files, Member
+from nodewise.graph.adjacency import MAX_NODES
 
 CSV_MARK, BINARY_MARK = "raw/edge.csv.gz", "raw/data.npz"
-BLOCK_BYTES = 4 << 20  # of text; a row must fit into one block
+GZIP = b"\x1f\x8b"  # how a gzipped file begins
 _ARRAYS = ("edge_index.npy", "node_feat.npy", "num_nodes_list.npy", "num_edges_list.npy")
 _PARTS = {"train": "train", "val": "valid", "test": "test"}
 
 
-def read_ogb(files: Files) -> RawGraph:
+def read_ogb(files: Files, memory: int | None = None) -> RawGraph:
     """The graph in a zip or folder of the Open Graph Benchmark; edges and features stay on the disk."""
     root = files.root(CSV_MARK, BINARY_MARK)
     if root is None:
@@ -49,56 +52,59 @@ def read_ogb(files: Files) -> RawGraph:
             f"{files.label}: has neither {CSV_MARK} nor {BINARY_MARK}; expected the zip or folder of an OGB data set "
             f"for node prediction, with one kind of nodes and edges"
         )
-    return _read_csv(files, root) if files.has(root + CSV_MARK) else _read_binary(files, root)
+    return (_read_csv if files.has(root + CSV_MARK) else _read_binary)(files, root, memory_budget(memory))
 
 
-def _read_csv(files: Files, root: str) -> RawGraph:
+def _read_csv(files: Files, root: str, memory: int) -> RawGraph:
     num_nodes, num_edges = (
-        _one(member.label, _read_numbers(member, np.int64, width=1))
+        _one(member.label, _read_numbers(member, np.int64, MAX_NODES, memory, width=1))
         for member in (files.member(f"{root}raw/num-{what}-list.csv.gz") for what in ("node", "edge"))
     )
     labels, features = files.member(f"{root}raw/node-label.csv.gz"), f"{root}raw/node-feat.csv.gz"
     return RawGraph(
         num_nodes,
-        _csv_edges(files.member(root + CSV_MARK), num_nodes, num_edges),
-        _csv_features(files.member(features), num_nodes) if files.has(features) else None,
-        node_labels(labels.label, _read_numbers(labels, np.float64), num_nodes),
-        splits=_splits(files, root, num_nodes),
+        _csv_edges(files.member(root + CSV_MARK), num_nodes, num_edges, memory),
+        _csv_features(files.member(features), num_nodes, memory) if files.has(features) else None,
+        node_labels(labels.label, _read_numbers(labels, np.float64, num_nodes, memory), num_nodes),
+        splits=_splits(files, root, num_nodes, memory),
         name=files.name,
     )
 
 
-def _read_binary(files: Files, root: str) -> RawGraph:
+def _read_binary(files: Files, root: str, memory: int) -> RawGraph:
     arrays = files.npz(root + BINARY_MARK)
     arrays.extract(*_ARRAYS)  # together: each pass over a zip inside a zip takes minutes
     num_nodes, num_edges = (_only(NpyFile(*arrays.member(f"num_{what}_list.npy"))) for what in ("nodes", "edges"))
     labels = NpyFile(*files.npz(f"{root}raw/node-label.npz").member("node_label.npy"))
+    room_for(f"reading {labels.label}", memory, TIMES * labels.nbytes)
     features = NpyFile(*arrays.member("node_feat.npy")) if arrays.has("node_feat.npy") else None
     return RawGraph(
         num_nodes,
         _binary_edges(NpyFile(*arrays.member("edge_index.npy")), num_nodes, num_edges),
         None if features is None else array_features(features.label, features, num_nodes),
         node_labels(labels.label, labels[...], num_nodes),
-        splits=_splits(files, root, num_nodes),
+        splits=_splits(files, root, num_nodes, memory),
         name=files.name,
     )
 
 
-def _csv_edges(member: Member, num_nodes: int, num_edges: int) -> EdgeStream:
+def _csv_edges(member: Member, num_nodes: int, num_edges: int, memory: int) -> EdgeStream:
+    table = _opened(member, memory)
+
     def parts(rows: int) -> Iterator[AnyArray]:
-        for table in _number_parts(member, np.int64, rows, width=2):
-            yield np.ascontiguousarray(table.T)
+        for part in _number_parts(table, np.int64, rows, width=2):
+            yield np.ascontiguousarray(part.T)
 
     return edge_stream(member.label, parts, num_nodes, num_edges)
 
 
-def _csv_features(member: Member, num_nodes: int) -> FeatureStream:
-    width = _count_columns(member)
+def _csv_features(member: Member, num_nodes: int, memory: int) -> FeatureStream:
+    table = _opened(member, memory)
 
     def parts(rows: int) -> Iterator[AnyArray]:
-        return _number_parts(member, np.float32, rows, width)
+        return _number_parts(table, np.float32, rows)
 
-    return feature_stream(member.label, parts, (num_nodes, width), np.float32)
+    return feature_stream(member.label, parts, (num_nodes, len(table.names)), np.float32)
 
 
 def _binary_edges(edges: NpyFile, num_nodes: int, num_edges: int) -> EdgeStream:
@@ -113,7 +119,7 @@ def _binary_edges(edges: NpyFile, num_nodes: int, num_edges: int) -> EdgeStream:
     return edge_stream(edges.label, parts, num_nodes, num_edges)
 
 
-def _splits(files: Files, root: str, num_nodes: int) -> dict[str, IntArray]:
+def _splits(files: Files, root: str, num_nodes: int, memory: int) -> dict[str, IntArray]:
     """The nodes of each part; a data set published with several splits must be reduced to one."""
     folders = files.folders(f"{root}split")
     if len(folders) > 1:
@@ -124,13 +130,13 @@ def _splits(files: Files, root: str, num_nodes: int) -> dict[str, IntArray]:
     for folder in folders:
         for part, file in _PARTS.items():
             member = files.member(f"{root}split/{folder}/{file}.csv.gz")
-            nodes = _read_numbers(member, np.int64, width=1)[:, 0]
+            nodes = _read_numbers(member, np.int64, MAX_NODES, memory, width=1)[:, 0]
             splits[part] = split_nodes(member.label, nodes, num_nodes, part)
     return splits
 
 
 def _only(array: NpyFile) -> int:
-    if array.dtype.kind not in "iu":
+    if array.dtype.kind not in "iu" or array.nbytes > 8 * MAX_NODES:
         raise InputError(f"{array.label}: {array}; expected one count")
     return _one(array.label, array[...])
 
@@ -148,49 +154,59 @@ def _one(label: str, counts: AnyArray) -> int:
 # ---------------------------------------------------------------------- gzipped CSV of numbers, without a header
 
 
-def _read_numbers(member: Member, kind: Any, width: int | None = None) -> AnyArray:
-    """A small table, ``(rows, columns)``; an empty field is NaN in a table of floats."""
-    parts = list(_number_parts(member, kind, 1 << 30, width))
-    return np.concatenate(parts) if parts else np.empty((0, width or 0), kind)
+def _opened(member: Member, memory: int) -> TextTable:
+    with reading(member.label), member.path.open("rb") as stream:
+        if stream.read(len(GZIP)) != GZIP:
+            raise InputError(f"{member.label}: is not gzipped rows of numbers; fetch or write it again")
+    return open_lines(member.path, member.label, memory)
 
 
-def _number_parts(member: Member, kind: Any, rows: int, width: int | None = None) -> Iterator[AnyArray]:
+def _read_numbers(member: Member, kind: Any, most: int, memory: int, width: int | None = None) -> AnyArray:
+    """A table of up to ``most`` rows, ``(rows, columns)``; an empty field is NaN in a table of floats."""
+    table, doing = _opened(member, memory), f"reading {member.label}"
+    parts = [np.empty((0, len(table.names) or width or 0), kind)]
+    room, rows, taken = room_for(doing, memory, 0), 0, 0
+    for part in _number_parts(table, kind, most, width):
+        parts.append(part)
+        rows, taken = rows + part.shape[0], taken + TIMES * part.nbytes
+        if rows > most:
+            raise InputError(f"{member.label}: has more than {most:,} rows; fetch or write it again")
+        if taken > room:
+            raise too_small(doing, memory, memory + 2 * taken)
+    return np.concatenate(parts)
+
+
+def _number_parts(table: TextTable, kind: Any, rows: int, width: int | None = None) -> Iterator[AnyArray]:
     """Up to ``rows`` rows at a time, as arrays ``(k, columns)`` of type ``kind``; ``width`` columns are expected."""
-    found = _count_columns(member)
-    if found == 0:
-        return
-    if width not in (None, found):
-        raise InputError(f"{member.label}: has {found} columns; expected {width}. Fetch or write the file again")
-    with _reading(member):
-        batches = pacsv.open_csv(
-            pa.input_stream(str(member.path), compression="gzip"),
-            pacsv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES, autogenerate_column_names=True),
-            convert_options=pacsv.ConvertOptions(
-                column_types={f"f{i}": pa.from_numpy_dtype(kind) for i in range(found)}, null_values=[""]
-            ),
-        )
-        for batch in batches:
-            table = _matrix(batch, kind, member.label)
-            for first in range(0, table.shape[0], rows):
-                yield table[first : first + rows]
+    found = len(table.names)
+    if found and width not in (None, found):
+        raise InputError(f"{table.path}: has {found} columns; expected {width}. Fetch or write the file again")
+    convert = _whole if np.dtype(kind).kind == "i" else _floats
+    for read in table.parts(dict.fromkeys(range(found), pa.from_numpy_dtype(kind))):
+        part = np.empty((len(read[0]), found), kind)
+        for i, column in enumerate(read):
+            part[:, i] = convert(column)
+        for first in range(0, part.shape[0], rows):
+            yield part[first : first + rows]
 
 
-def _count_columns(member: Member) -> int:
-    """The number of columns of the first row; 0 if there is no row."""
-    with _reading(member), gzip.open(member.path) as stream:
-        line = stream.readline(BLOCK_BYTES)
-    return line.count(b",") + 1 if line.strip() else 0
+def _whole(column: Column) -> AnyArray:
+    return columns.as_whole(columns.decoded(column), -(2**62), "expected a whole number")
 
 
-def _matrix(batch: Any, kind: Any, label: str) -> AnyArray:
-    table = np.empty((batch.num_rows, batch.num_columns), kind)
-    for i, column in enumerate(batch.columns):
-        if column.null_count and table.dtype.kind != "f":
-            raise InputError(f"{label}: has an empty field in column {i + 1}; expected a whole number. Fill it")
-        table[:, i] = column.to_numpy(zero_copy_only=False)  # a null among floats becomes NaN
-    return table
+def _floats(column: Column) -> AnyArray:
+    """Numbers, NaN where a field is empty."""
 
+    def convert(values: Any) -> Any:
+        if not pa.types.is_floating(values.type):
+            values = pc.utf8_trim_whitespace(values)
+            values = pc.if_else(pc.equal(values, ""), "nan", values).cast(pa.float64())
+        return pc.fill_null(values, float("nan"))
 
-def _reading(member: Member) -> AbstractContextManager[None]:
-    damage = (pa.ArrowException, ValueError, EOFError, zlib.error)
-    return reading(member.label, "gzipped rows of numbers", damage, advice="fetch or write it again")
+    if not pa.types.is_floating(column.values.type):  # some value may be none
+        column = columns.decoded(column)
+    try:
+        values: AnyArray = convert(column.values).to_numpy()
+    except pa.ArrowInvalid as error:
+        raise column.wrong(columns.first_failure(column.values, convert), "expected a number") from error
+    return values

@@ -18,6 +18,8 @@ from nodewise._util.types import AnyArray, IntArray
 from nodewise.formats.npy import NpyFile
 from nodewise.graph.checks import checked_labels, checked_nodes, expected_feature, unfit
 
+MOST_FEATURES = 1 << 24  # columns
+
 
 @dataclasses.dataclass(frozen=True)
 class EdgeStream:
@@ -84,8 +86,10 @@ def edge_stream(label: str, parts: Callable[[int], Iterator[AnyArray]], num_node
                     f"{label}: edge {first + edge:,} names node {ends[side, edge]}; there are {num_nodes:,}, numbered "
                     f"from 0. The file is damaged or of another graph: fetch or write it again"
                 )
-            yield ends, None
             first += ends.shape[1]
+            if first > num_edges:
+                break
+            yield ends, None
         check_count(label, first, num_edges, "edges")
 
     return EdgeStream(checked, num_edges)
@@ -95,7 +99,8 @@ def check_count(label: str | Path, found: int, expected: int, what: str) -> None
     """Refuse a file with another number of edges or rows than expected."""
     if found != expected:
         raise InputError(
-            f"{label}: has {found:,} {what}, expected {expected:,}; it is cut off or of another graph. "
+            f"{label}: has {'at least ' * (found > expected)}{found:,} {what}, expected {expected:,}; it is cut off or "
+            f"of another graph. "
             f"Fetch or write it again"
         )
 
@@ -119,6 +124,8 @@ def feature_stream(
                     f"{expected_feature(values[row, column])}"
                 )
             first += values.shape[0]
+            if first > shape[0]:
+                break
             yield values
         check_count(label, first, shape[0], "rows of features")
 
@@ -131,6 +138,8 @@ def array_features(label: str | Path, array: NpyFile | AnyArray, num_nodes: int 
         raise InputError(
             f"{label}: an array of {array.dtype} and shape {array.shape}; expected numbers, (num_nodes, num_features)"
         )
+    if not 1 <= array.shape[1] <= MOST_FEATURES:
+        raise InputError(f"{label}: {array.shape[1]:,} columns of features; expected 1 to {MOST_FEATURES:,}")
     check_count(label, array.shape[0], array.shape[0] if num_nodes is None else num_nodes, "rows of features")
 
     def parts(rows: int) -> Iterator[AnyArray]:
@@ -142,7 +151,9 @@ def array_features(label: str | Path, array: NpyFile | AnyArray, num_nodes: int 
 
 def node_labels(label: str | Path, values: AnyArray, num_nodes: int) -> AnyArray:
     """Checked labels: int64 with -1 for unknown, or 0/1 with one column per label."""
-    if values.ndim == 2 and values.shape[1] == 1:
+    if values.ndim == 2 and values.shape[1] < 2:
+        if not values.shape[1]:
+            raise InputError(f"{label}: labels in no columns; expected one column, or one per label")
         values = values[:, 0]
     try:
         labels = checked_labels(values, num_nodes)

@@ -11,6 +11,8 @@ from nodewise._util.types import AnyArray
 from nodewise.formats.npz import NpzFile
 from nodewise.graph.splits import PARTS, Split, checked_split
 
+MOST_SPLITS = 10_000  # in one file
+
 
 def read_split_file(path: str | Path, num_nodes: int) -> list[Split]:
     """The splits in an ``.npz`` file with integer arrays ``train``, ``val`` and ``test``, one row per split."""
@@ -21,8 +23,11 @@ def read_split_file(path: str | Path, num_nodes: int) -> list[Split]:
     if len(set(rows.values())) != 1:
         counts = ", ".join(f"{part} {number:,}" for part, number in rows.items())
         raise InputError(f"{path}: the number of rows differs ({counts}); expected one row per split in each array")
-    if rows["train"] == 0:
-        raise InputError(f"{path}: its arrays have no rows; expected one row per split. Write the splits again")
+    if not 1 <= rows["train"] <= MOST_SPLITS:
+        raise InputError(
+            f"{path}: its arrays have {rows['train'] or 'no'} rows; expected one row per split, at most "
+            f"{MOST_SPLITS:,}. Write the splits again"
+        )
     return [
         checked_split(f"{path}: row {i}", {p: tables[p][i] for p in PARTS}, num_nodes) for i in range(rows["train"])
     ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import sqlite3
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nodewise._util.errors import InputError
+from nodewise._util.memory import show_bytes
 from nodewise._util.os_errors import reading
 
 ROWS = 1 << 16  # at a time
+FETCHED = 1 << 8  # of them from SQLite in one call
+BATCH_BYTES = 16 << 20  # of text, at a time
+VALUE_BYTES = 1 << 20  # that a value may have
+STEPS = 1_000_000  # of SQLite, between looks at what the user does: Ctrl-C ends a query that gives no row
+FILE_TIMES = 100  # bytes of an answer per byte of its database, beside an eighth of the memory
 LEAST_MEMORY = 1 << 27  # for DuckDB
 
 _SPELLED = re.compile(r"(sqlite|duckdb):(.*?)\?(.*)", re.DOTALL)
@@ -62,20 +68,36 @@ class Query:
         with closing(batches):
             schema = next(batches)
             with pq.ParquetWriter(answer, schema) as writer:
-                for batch in batches:
-                    writer.write_batch(batch)
+                self._write(writer, batches, memory)
         return dataclasses.replace(self, answer=answer)
+
+    def _write(self, writer: Any, batches: Iterable[Any], memory: int) -> None:
+        """Write the answer; one that is out of proportion to its database may have no end."""
+        most, taken = memory // 8 + FILE_TIMES * self.database.stat().st_size, 0
+        for batch in batches:
+            taken += batch.nbytes
+            if taken > most:
+                raise InputError(
+                    f"{self}: the answer is larger than {show_bytes(most)}, and the database has "
+                    f"{show_bytes(self.database.stat().st_size)}; if it is meant to be, raise --memory (Python: "
+                    f"memory), or write the answer to a Parquet file and import that"
+                )
+            writer.write_batch(batch)
 
     def _sqlite(self) -> Generator[Any]:
         """A schema, judged by the first rows, then the rows."""
-        with self._asking(sqlite3.Error):
+        with self._asking(sqlite3.Error, UnicodeError, OverflowError):  # the last two: damaged text and counts
             address = f"{self.database.resolve().as_uri()}?mode=ro"
             with closing(sqlite3.connect(address, uri=True)) as connection:
+                connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_BYTES)
+                connection.execute("PRAGMA trusted_schema = OFF")  # a database of strangers' may hold functions to call
+                connection.execute("PRAGMA cell_size_check = ON")
+                connection.set_progress_handler(lambda: 0, STEPS)
                 answer = connection.execute(self.sql)
                 names = [column[0] for column in answer.description or ()]
                 if not names:
                     raise InputError(f"{self}: gives no rows; expected a SELECT")
-                rows = answer.fetchmany(ROWS)
+                rows = _fetched(answer)
                 kinds = [_kind({type(row[i]) for row in rows}) for i in range(len(names))]
                 yield pa.schema(zip(names, kinds, strict=True))
                 first = 0
@@ -83,7 +105,7 @@ class Query:
                     arrays = [self._array(names[i], kind, rows, i, first) for i, kind in enumerate(kinds)]
                     yield pa.RecordBatch.from_arrays(arrays, names=names)
                     first += len(rows)
-                    rows = answer.fetchmany(ROWS)
+                    rows = _fetched(answer)
 
     def _array(self, name: str, kind: Any, rows: list[Any], column: int, first: int) -> Any:
         values = [row[column] for row in rows]
@@ -103,8 +125,10 @@ class Query:
             import duckdb
         except ImportError as error:
             raise InputError(f"{self}: needs DuckDB ({error}); pip install 'nodewise[sql]'") from error
-        with self._asking(duckdb.Error), duckdb.connect(str(self.database), read_only=True) as connection:
+        errors = (duckdb.Error, pa.ArrowException, UnicodeError)
+        with self._asking(*errors), duckdb.connect(str(self.database), read_only=True) as connection:
             connection.execute(f"SET memory_limit = '{max(LEAST_MEMORY, memory // 2)}B'")
+            connection.execute("SET autoinstall_known_extensions = false")  # nothing is fetched for a stranger's view
             answer = connection.sql(self.sql)
             if answer is None:
                 raise InputError(f"{self}: gives no rows; expected a SELECT")
@@ -112,8 +136,18 @@ class Query:
             yield reader.schema
             yield from reader
 
-    def _asking(self, error: type[Exception]) -> AbstractContextManager[None]:
-        return reading(str(self), "a query that this database answers", (error,), advice="check the query and the file")
+    def _asking(self, *errors: type[Exception]) -> AbstractContextManager[None]:
+        return reading(str(self), "a query that this database answers", errors, advice="check the query and the file")
+
+
+def _fetched(answer: sqlite3.Cursor) -> list[Any]:
+    """The next rows: fewer than usual if they hold long text."""
+    rows: list[Any] = []
+    size = 0
+    while len(rows) < ROWS and size < BATCH_BYTES and (some := answer.fetchmany(min(ROWS, FETCHED))):
+        rows += some
+        size += sum(len(value) for row in some for value in row if isinstance(value, str | bytes))
+    return rows
 
 
 def _kind(found: set[type]) -> Any:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nodewise._util.errors import InputError
+from nodewise._util.memory import memory_budget
 from nodewise._util.os_errors import reading
 from nodewise.formats import networkx_files
 from nodewise.formats.columns import Column, is_text_type
@@ -59,14 +60,14 @@ class Frame:
 Source = Path | Query | Frame  # what is read: a file or folder, the answer to a query, or a frame
 
 
-def as_source(given: Any, name: str) -> Source:
+def as_source(given: Any, name: str, memory: int | None = None) -> Source:
     """What the user gave as ``name``: a path, a query as ``sqlite:FILE?SELECT ...``, or anything that speaks Arrow."""
     if isinstance(given, Frame):
         return given
     if isinstance(given, str | os.PathLike):
         path = Path(given)
         if path.suffix.lower() in networkx_files.SUFFIXES:
-            edges, nodes = networkx_files.read_tables(path)
+            edges, nodes = networkx_files.read_tables(path, memory_budget(memory))
             return Frame(str(path), edges if name == "edges" else nodes, path)
         return Query.parsed(str(given)) or path
     try:
@@ -127,14 +128,14 @@ class ArrowTable:
 Table = TextTable | ArrowTable
 
 
-def open_table(source: Source, options: ReadOptions) -> Table:
-    """A table to read columns from."""
+def open_table(source: Source, options: ReadOptions, memory: int | None = None) -> Table:
+    """A table to read columns from, within ``memory`` or, by default, a quarter of what is available."""
     if isinstance(source, Query):
         return _parquet_table(cast(Path, source.answer), source)
     if isinstance(source, Frame):
         return _frame_table(source)
     if is_text(source) and not source.is_dir():
-        return open_text(source, cast(bool | None, options.header), options.delimiter)
+        return open_text(source, cast(bool | None, options.header), options.delimiter, memory)
     return _parquet_table(source)
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from nodewise._util.errors import InputError, warn
-from nodewise._util.memory import TooLittleMemoryError, too_small
+from nodewise._util.memory import TooLittleMemoryError, room_for, too_small
 from nodewise._util.progress import Progress
 from nodewise._util.types import AnyArray
 from nodewise._util.words import counted
@@ -49,6 +49,7 @@ from nodewise.importing.work_folder import Work, all_files
 
 log = logging.getLogger("nodewise")
 ROW_BYTES = 4  # of a row of features or labels in a file, at least
+NODE_BYTES = 32  # of memory per node, for features that are sparse
 ROWS_AT_A_TIME = 1 << 12  # of features, when they are put in order
 
 
@@ -246,7 +247,9 @@ class FileImport:
         values: AnyArray | None = None
         label_names: Sequence[str] | None = None
         if labels is not None:
-            values, label_names = _labels_of_nodes(labels, numbering, strict, seen)
+            if labels.nodes is not None and strict is None:
+                numbering.check_sparse(labels.nodes, len(labels.nodes) + 2 * (edges.count or edges.most))
+            values, label_names = _labels_of_nodes(labels, numbering, strict, seen, self.memory)
         if strict is not None:
             _check_counts(strict, labels, edges, numbering)
         if base is not None:
@@ -281,8 +284,8 @@ class FileImport:
                 number_rows(file.path, read, numbering, self.add_missing)
             placed = np.concatenate([np.zeros(0, np.int64), *(numbering.rows(column) for column in read())])
             count = int(placed.max(initial=-1)) + 1
-            if not self.add_missing:
-                check_all_present(file.path, placed, count, numbering)
+            check_all_present(file.path, placed, count, numbering, self.add_missing)
+            room_for(f"reading {file.path}", self.memory, NODE_BYTES * count)
             return matrix_of_nodes(file, placed, count), self._described(file, count)
         count, in_order = number_rows(file.path, read, numbering, self.add_missing)
         rows = file.rows
@@ -358,16 +361,16 @@ def _named_parts(file: EdgeFile, names: Column, as_text: bool) -> Iterator[EdgeP
 
 
 def _labels_of_nodes(
-    file: LabelFile, numbering: Numbering, known: NodeRange | None, seen: SeenNodes | None
+    file: LabelFile, numbering: Numbering, known: NodeRange | None, seen: SeenNodes | None, memory: int
 ) -> tuple[AnyArray, list[str] | None]:
     if file.nodes is None:
-        return labels_of_nodes(file, None)
+        return labels_of_nodes(file, None, memory)
     nodes = numbering.nodes(file.nodes)
     if known is not None:
         known.check(nodes, file.nodes)
     if seen is not None:
         seen.add(nodes)
-    return labels_of_nodes(file, nodes[0])
+    return labels_of_nodes(file, nodes[0], memory)
 
 
 def _edge_stream(file: EdgeFile, numbering: Numbering, known: NodeRange | None, seen: SeenNodes | None) -> EdgeStream:

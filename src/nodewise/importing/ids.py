@@ -87,6 +87,14 @@ class Numbering:
                 f"they are node numbers, pass --ids integers"
             )
 
+    def check_sparse(self, ids: Column, most: int) -> None:
+        """Raise if ids are better taken as names: one of them is far above ``most``, the number of all in all files."""
+        if self.doubtful and self.names is None and columns.is_beyond(ids, SPARSE * most):
+            raise TakenAsNamesError(
+                f"{ids.path}: ids go beyond {SPARSE * most:,}, ten times as many as there are, and are taken as names; "
+                f"if they are node numbers, pass --ids integers"
+            )
+
 
 class SeenNodes:
     """A set of nodes from ``first`` on, one bit for each; others are left out."""
@@ -160,11 +168,13 @@ def number_rows(path: Source, read: Read, numbering: Numbering, add_missing: boo
     return largest + 1, in_order
 
 
-def check_all_present(path: Source, nodes: IntArray, count: int, numbering: Numbering) -> None:
-    """Raise an error that names the first of ``count`` new nodes that is not among ``nodes``."""
-    absent = np.flatnonzero(np.bincount(nodes, minlength=count) == 0)
-    if absent.size:
-        raise _missing(path, int(absent[0]), count - 1, numbering)
+def check_all_present(path: Source, nodes: IntArray, count: int, numbering: Numbering, add_missing: bool) -> None:
+    """Raise an error that names the first of ``count`` nodes that is not among ``nodes``, unless ``add_missing``."""
+    present = np.unique(nodes)  # and not a number for each of the nodes up to the largest, which may be any
+    numbering.check_gaps(path, present.size, count)
+    if present.size < count and not add_missing:
+        gap = int(np.flatnonzero(present != np.arange(present.size))[0])
+        raise _missing(path, gap, count - 1, numbering)
 
 
 def _missing(path: Source, node: int, largest: int, numbering: Numbering) -> InputError:

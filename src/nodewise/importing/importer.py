@@ -159,7 +159,8 @@ def import_store(
         raise InputError(f"ids={ids!r}: expected 'auto', 'integers' or 'names'")
     check_dtype(feature_dtype)
     _check_options(features, labels, impute=impute, text=text, label=label)
-    given = _sources(edges=edges, features=features, labels=labels, node_names=node_names)
+    budget = memory_budget(memory)
+    given = _sources(budget, edges=edges, features=features, labels=labels, node_names=node_names)
     with open_layout(given["edges"]) as read:
         if read is not None:
             if len(given) > 1:
@@ -167,9 +168,9 @@ def import_store(
                     f"{edges}: a whole graph, with features and labels of its own; leave --features and --labels out"
                 )
             import_raw(
-                replace(read(), name=name or Path(output).name),
+                replace(read(budget), name=name or Path(output).name),
                 output,
-                memory=memory_budget(memory),
+                memory=budget,
                 feature_dtype=feature_dtype,
                 overwrite=overwrite,
                 resume=resume,
@@ -180,8 +181,7 @@ def import_store(
             return
     read_options = _read_options(header, delimiter, text, impute, label, multilabel)
     ids = "names" if node_names is not None else ids
-    budget, name = memory_budget(memory), name or Path(output).name
-    how = (read_options, add_missing_nodes, budget, feature_dtype, name)
+    how = (read_options, add_missing_nodes, budget, feature_dtype, name or Path(output).name)
     _import_files(given, how, output, ids, overwrite, resume, progress)
 
 
@@ -235,15 +235,15 @@ def append_store(
     base = BaseStore.opened(store)
     if os.path.realpath(store) == os.path.realpath(output):
         raise InputError(f"{output}: is the store to add to; expected another name for the new store")
-    given = _sources(edges=edges, features=features, labels=labels)
+    budget = memory_budget(memory)
+    given = _sources(budget, edges=edges, features=features, labels=labels)
     with open_layout(given["edges"]) as whole:
         if whole is not None:
             raise InputError(f"{edges}: a whole graph; expected a file of edges to add to {store}")
     several = multilabel or (base.graph.labels is not None and base.graph.multilabel)
     read_options = _read_options(header, delimiter, None, impute, label, several)
     ids: Ids = "integers" if base.graph.node_names is None else "names"
-    budget, name = memory_budget(memory), name or Path(output).name
-    how = (read_options, add_missing_nodes, budget, base.feature_dtype, name)
+    how = (read_options, add_missing_nodes, budget, base.feature_dtype, name or Path(output).name)
     _import_files(given, how, output, ids, overwrite, resume, progress, base)
 
 
@@ -270,8 +270,8 @@ def _import_files(
         work.commit(overwrite)
 
 
-def _sources(**asked: Any) -> dict[str, Source]:
-    return {key: as_source(source, key) for key, source in asked.items() if source is not None}
+def _sources(memory: int, **asked: Any) -> dict[str, Source]:
+    return {key: as_source(source, key, memory) for key, source in asked.items() if source is not None}
 
 
 def _check_options(features: Any, labels: Any, impute: str | None, **options: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -11,13 +11,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from nodewise._util.errors import InputError
-from nodewise._util.memory import memory_budget
+from nodewise._util.memory import memory_budget, room_for, show_bytes
 from nodewise._util.types import Features, IntArray
 from nodewise._util.words import counted
 from nodewise.formats import columns
 from nodewise.formats.columns import Column
 from nodewise.formats.edge_files import EdgePart, open_edges
 from nodewise.formats.feature_files import FeatureFile, matrix_of_nodes, open_features
+from nodewise.formats.npz import TIMES
 from nodewise.formats.tables import ReadOptions, Source, as_source
 from nodewise.graph import Graph
 from nodewise.graph.extended import ExtendedGraph
@@ -25,6 +26,7 @@ from nodewise.graph.names import expected_name, places_of
 
 log = logging.getLogger("nodewise")
 ROWS_AT_A_TIME = 1 << 12
+EDGE_BYTES = 256  # of memory per edge, whose ends become Python objects
 MADE = ("=", " is missing")  # in names of features that were made from a column: a value of it, or a mark
 
 
@@ -41,7 +43,7 @@ def with_new_nodes(graph: Graph, edges: Any, features: Any | None = None) -> Ext
     memory, options, named = memory_budget(None), ReadOptions(), graph.node_names is not None
     with ExitStack() as stack:
         table = _asked(as_source(edges, "edges"), "new edges")
-        parts = list(open_edges(table, options, memory, stack).parts(named))
+        parts = _within(memory, f"reading {table}", open_edges(table, options, memory, stack).parts(named))
         if features is None:
             if graph.features is not None:
                 raise InputError(f"{graph.name} has features; expected those of the new nodes, too: --new-features")
@@ -49,11 +51,27 @@ def with_new_nodes(graph: Graph, edges: Any, features: Any | None = None) -> Ext
             rows = None
         else:
             file = open_features(_asked(as_source(features, "features"), "new features"), options, memory, stack)
-            new, places = _new_nodes(graph, file)
-            rows = _features(graph, file, places, len(new))
-    ends = np.concatenate([np.zeros((2, 0), np.int64), *(_ends(graph, part, new) for part in parts)], axis=1)
+            new, places = _new_nodes(graph, file, memory)
+            rows = _features(graph, file, places, len(new), memory)
+    place_of = {node: graph.num_nodes + place for place, node in enumerate(new)}
+    ends = np.concatenate([np.zeros((2, 0), np.int64), *(_ends(graph, part, place_of) for part in parts)], axis=1)
     weights = [part.weights for part in parts if part.weights is not None]
     return graph.extended(ends, rows, new if named else None, np.concatenate(weights) if weights else None)
+
+
+def _within(memory: int, doing: str, parts: Iterator[EdgePart]) -> list[EdgePart]:
+    """All parts; too many for ``memory`` are an error."""
+    held: list[EdgePart] = []
+    room, taken = room_for(doing, memory, 0), 0
+    for part in parts:
+        held.append(part)
+        taken += EDGE_BYTES * len(part.source) + sum(TIMES * side.values.nbytes for side in (part.source, part.target))
+        if taken > room:
+            raise InputError(
+                f"{doing} takes more than {show_bytes(taken)} of memory, and {show_bytes(memory)} may be used; add so "
+                f"many edges with `nodewise append`, which needs less"
+            )
+    return held
 
 
 def _asked(source: Source, what: str) -> Source:
@@ -64,7 +82,7 @@ def _asked(source: Source, what: str) -> Source:
     return source
 
 
-def _new_nodes(graph: Graph, file: FeatureFile) -> tuple[list[Any], IntArray]:
+def _new_nodes(graph: Graph, file: FeatureFile, memory: int) -> tuple[list[Any], IntArray]:
     """The new nodes in the order in which they first occur, and the place among them of each row."""
     if file.nodes is None:
         if graph.node_names is not None:
@@ -81,9 +99,12 @@ def _new_nodes(graph: Graph, file: FeatureFile) -> tuple[list[Any], IntArray]:
         before = len(found)
         here = np.array([found.setdefault(node, len(found)) for node in ids], np.int64)
         if not file.triples and (len(found) - before < here.size):
-            again = next(i for i, place in enumerate(here) if place in here[:i] or place < before)
+            repeated = np.ones(here.size, bool)
+            repeated[np.unique(here, return_index=True)[1]] = False
+            again = int(np.argmax(repeated | (here < before)))
             raise column.wrong(again, "expected one row per node. Remove one of them")
         places.append(here)
+        room_for(f"reading {file.path}", memory, EDGE_BYTES * len(found))
     new = list(found)
     if graph.node_names is None and sorted(new) != list(range(graph.num_nodes, graph.num_nodes + len(new))):
         raise InputError(
@@ -96,8 +117,9 @@ def _new_nodes(graph: Graph, file: FeatureFile) -> tuple[list[Any], IntArray]:
     return order, moved[np.concatenate([np.zeros(0, np.int64), *places])]
 
 
-def _features(graph: Graph, file: FeatureFile, places: IntArray, count: int) -> Features:
+def _features(graph: Graph, file: FeatureFile, places: IntArray, count: int, memory: int) -> Features:
     """The features of the new nodes, in their order and with the columns of the graph."""
+    room_for(f"reading {file.path}", memory, TIMES * 4 * count * (1 if file.matrix is not None else file.width))
     if file.matrix is not None:
         rows: Any = matrix_of_nodes(file, places, count)
     else:
@@ -138,9 +160,8 @@ def _unknown(graph: Graph, parts: Sequence[EdgePart]) -> list[Any]:
     return list(found) if graph.node_names is not None else sorted(found)
 
 
-def _ends(graph: Graph, part: EdgePart, new: Sequence[Any]) -> IntArray:
+def _ends(graph: Graph, part: EdgePart, place_of: Mapping[Any, int]) -> IntArray:
     """Both ends as ids of the extended graph; one that is neither new nor known is an error that names its row."""
-    place_of = {node: graph.num_nodes + place for place, node in enumerate(new)}
     ends = []
     for column in (part.source, part.target):
         ids = _ids(graph, column)

@@ -47,8 +47,9 @@ def with_labels(graph: Graph, path: str | os.PathLike[str], multilabel: bool = F
     ([0, -1, 1], ['blue', 'red'])
     """
     options = ReadOptions(multilabel=multilabel)
-    file = read_labels(Path(path), options, graph.node_names is not None, memory_budget(None))
-    labels, names = labels_of_nodes(file, None if file.nodes is None else _nodes(graph, file.nodes))
+    memory = memory_budget(None)
+    file = read_labels(Path(path), options, graph.node_names is not None, memory)
+    labels, names = labels_of_nodes(file, None if file.nodes is None else _nodes(graph, file.nodes), memory)
     if file.nodes is not None:
         missing = ((0, graph.num_nodes - labels.shape[0]), *[(0, 0)] * (labels.ndim - 1))
         labels = np.pad(labels, missing, constant_values=UNKNOWN if labels.ndim == 1 else 0)
