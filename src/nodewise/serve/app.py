@@ -129,7 +129,7 @@ def _explain_errors(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]  # without the input, which may be anything
-        where = ".".join(str(part) for part in first["loc"][1:])
+        where = ".".join(str(part) for part in first["loc"][1:] if str(part).isalnum())  # and no names of types
         return answer(422, f"{where}: {first['msg']}" if where else first["msg"])
 
     @app.exception_handler(QueueFullError)

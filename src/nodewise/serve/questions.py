@@ -15,7 +15,7 @@ MOST_FEATURES = 1_000_000  # of one new node
 MOST_NAME = 1000  # characters
 
 Name = Annotated[str, Field(max_length=MOST_NAME)]
-Node = Annotated[int, Field(ge=0, le=2**62)] | Name
+Node = Annotated[int, Field(ge=0, le=2**53)] | Name
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
 

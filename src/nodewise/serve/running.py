@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import multiprocessing
 import os
@@ -12,18 +13,19 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
 from nodewise._util.errors import InputError, NodewiseError
+from nodewise._util.threads import thread_count
 from nodewise.batch.opened import open_model, resolve_source
 from nodewise.datasets import load
 from nodewise.serve.answers import Answers
 from nodewise.serve.app import make_app
 from nodewise.serve.connections import Connection, connection_limit
 from nodewise.serve.guards import HERE
-
-if TYPE_CHECKING:
-    from fastapi import FastAPI
 
 SETTINGS = "NODEWISE_SERVE"  # prefix of the variables by which workers learn what to serve
 AGAIN = 5.0  # seconds until a worker that could not start is started again
@@ -40,7 +42,7 @@ def from_environment() -> FastAPI:
     try:
         model, graph = open_model(str(settings["model"])), load(str(settings["source"]), settings["data"])
         epsilon = None if not settings["epsilon"] else float(settings["epsilon"])
-        return make_app(Answers(model, graph, threads, epsilon), hosts)
+        app = make_app(Answers(model, graph, threads, epsilon), hosts)
     except NodewiseError as error:
         if parent is None:
             raise
@@ -48,12 +50,31 @@ def from_environment() -> FastAPI:
         logging.getLogger("nodewise").error("a worker cannot start: %s", error)
         time.sleep(AGAIN)
         sys.exit(1)
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)  # else the search for garbage takes longer than reading a large body
+    return app
 
 
 def _end_after(parent: multiprocessing.process.BaseProcess) -> None:
     """End this worker after its parent, however that ended: it would keep the port for itself."""
     parent.join()
     os.kill(os.getpid(), signal.SIGTERM)
+
+
+class Supervisor(Multiprocess):
+    """Starts another worker in place of one that died.
+
+    uvicorn's own asks each worker in turn whether it is well, and waits for the answer: a worker that takes its time to
+    start is killed, and one that died while it was asked goes unnoticed for as long.
+    """
+
+    def keep_subprocess_alive(self) -> None:
+        for place, worker in enumerate(self.processes):
+            if not worker.process.is_alive():
+                worker.kill()  # closes what belonged to it
+                worker.join()
+                self.processes[place] = Process(self.config, self.sockets)
+                self.processes[place].start()
 
 
 def _check_address(host: str, port: int) -> None:
@@ -86,11 +107,6 @@ def serve(
 
     ``ready`` is called when model and graph are loaded, and the server is about to listen.
     """
-    import uvicorn
-    from uvicorn.supervisors import Multiprocess
-
-    from nodewise._util.threads import thread_count
-
     _check_address(host, port)
     place, folder = resolve_source(source, data_dir)
     answers = Answers(open_model(os.path.abspath(model)), load(place, folder))  # says what is wrong, if anything
@@ -106,14 +122,14 @@ def serve(
     config = uvicorn.Config(
         f"{__name__}:from_environment", factory=True, host=host, port=port, workers=workers,
         http=Connection, ws="none", h11_max_incomplete_event_size=1 << 16, limit_concurrency=connection_limit(),
-        timeout_graceful_shutdown=30, timeout_worker_healthcheck=30,
-        log_level="error", access_log=False, proxy_headers=False,  # no client makes the log grow
+        timeout_graceful_shutdown=30,
+        log_level="error", access_log=False, proxy_headers=False, server_header=False,  # no client makes the log grow
     )  # fmt: skip
     listener = config.bind_socket()
     # Connections inherit this: without it each answer, sent in two parts, waits 40 ms for the client's acknowledgement.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if workers > 1:
-        Multiprocess(config, [listener]).run()
+        Supervisor(config, [listener]).run()
         return
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: sys.exit(0))  # uvicorn raises the signal again once all is answered
