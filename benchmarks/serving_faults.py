@@ -28,7 +28,7 @@ from serving_kills import disk, files, kills
 # ---------------------------------------------------------------------- requests
 
 
-def requests(folder: Path, schemathesis: str, examples: int) -> dict[str, Any]:
+def requests(folder: Path, schemathesis: str, examples: int, only: str | None) -> dict[str, Any]:
     """Requests made by schemathesis; how many of each status, by path."""
     with Server(*prepared(folder)) as server:
         before, memory = server.metrics(), server.memory()
@@ -36,8 +36,9 @@ def requests(folder: Path, schemathesis: str, examples: int) -> dict[str, Any]:
         # What the document allows may still be no class, feature or coverage of this graph and model.
         options = ["--exclude-checks", "positive_data_acceptance", "--mode", "all", "--max-examples", str(examples)]
         options += ["--seed", "1", "--continue-on-failure", "--no-color"]
+        options += ["--include-path", only] if only else []
         said = subprocess.run([*command, *options], check=False, capture_output=True, text=True, cwd=folder)
-        (folder / "schemathesis.txt").write_text(said.stdout + said.stderr)
+        (folder / f"schemathesis{(only or '').replace('/', '-')}.txt").write_text(said.stdout + said.stderr)
         after = server.metrics()
         counts: dict[str, dict[str, int]] = {}
         for (path, status), count in sorted(after.items()):
@@ -163,17 +164,19 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path(os.environ.get("TMPDIR", "/tmp")) / "nodewise-faults")
     parser.add_argument("--schemathesis", default="/tmp/st-venv/bin/schemathesis", help="the program")
     parser.add_argument("--examples", type=int, default=1500, help="of schemathesis, for each question")
+    parser.add_argument("--only", help="ask schemathesis about this path alone")
     parser.add_argument("-o", "--output", type=Path, required=True)
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     for part in options.parts:
         if part == "requests":
-            value = requests(options.folder, options.schemathesis, options.examples)
+            value = requests(options.folder, options.schemathesis, options.examples, options.only)
         else:
             value = parts[part](options.folder)
         print(part, json.dumps(value, indent=1), flush=True)
         found = json.loads(options.output.read_text()) if options.output.exists() else {}
-        options.output.write_text(json.dumps(found | {part: value}, indent=1) + "\n")
+        key = f"{part}, {options.only}" if options.only else part
+        options.output.write_text(json.dumps(found | {key: value}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

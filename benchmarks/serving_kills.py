@@ -25,11 +25,11 @@ def kills(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     with Server(*prepared(folder), "--workers", "2") as server:
         load, memory = [Asking(server) for _ in range(8)], server.memory()
-        until(lambda: answering(server) == 2)
+        until_both_answer(server)
         seconds = []
         for _ in range(5):
             os.kill(server.workers()[0], signal.SIGKILL)
-            seconds.append(until(lambda: answering(server) == 2))
+            seconds.append(until_both_answer(server))
         found["kill -9 of one of two workers, 5 times"] = ended(load) | {
             "seconds until both answer": seconds,
             "not connected": sum(one.refused for one in load),
@@ -47,14 +47,22 @@ def kills(folder: Path) -> dict[str, Any]:
     return found
 
 
-def answering(server: Server) -> int:
-    """How many workers hold a connection at this moment."""
-    place, held = f":{server.port:04X}", set()
-    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
-        fields = line.split()
-        if fields[1].endswith(place) and fields[3] == "01":
-            held.add(f"socket:[{fields[9]}]")
-    return sum(not held.isdisjoint(files_of(pid)) for pid in server.workers())
+def until_both_answer(server: Server) -> float:
+    """Seconds until each of two workers has been seen to hold a connection."""
+    seen: set[int] = set()
+
+    def done() -> bool:
+        held = established(server.port)
+        seen.update(pid for pid in server.workers() if not held.isdisjoint(files_of(pid)))
+        return len(seen & set(server.workers())) == 2
+
+    return until(done)
+
+
+def established(port: int) -> set[str]:
+    """Connections to a port, as the files of a process name them."""
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return {f"socket:[{one[9]}]" for one in lines if one[1].endswith(f":{port:04X}") and one[3] == "01"}
 
 
 def files_of(pid: int) -> set[str]:
@@ -78,7 +86,7 @@ def until(done: Callable[[], bool]) -> float:
     """Seconds until it is so, at most two minutes."""
     started = time.monotonic()
     while not done() and time.monotonic() - started < 120:
-        time.sleep(0.02)
+        time.sleep(0.01)
     return time.monotonic() - started
 
 
@@ -140,7 +148,7 @@ def files(folder: Path) -> dict[str, Any]:
         shutil.rmtree(folder / "away")
     with Server(model, copy, "--workers", "2") as server:
         load = [Asking(server, random_question(place)) for place in range(4)]
-        until(lambda: answering(server) == 2)
+        until_both_answer(server)
         for file in copy.rglob("*.npy"):
             os.truncate(file, file.stat().st_size // 2)
         time.sleep(10)
