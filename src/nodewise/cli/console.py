@@ -7,7 +7,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from nodewise._util.errors import NodewiseWarning
@@ -27,13 +27,18 @@ def be_quiet(quiet: bool) -> None:
 
 def complain(message: str) -> None:
     """Print a warning or an error: one line on stderr, also with --quiet."""
-    sys.stderr.write(f"nodewise: {' '.join(message.split())}\n")
+    _write(f"nodewise: {' '.join(message.split())}\n")
 
 
 def say(message: str) -> None:
     """Print a message on stderr, unless --quiet."""
     if not _quiet:
-        sys.stderr.write(f"{message}\n")
+        _write(f"{message}\n")
+
+
+def _write(text: str) -> None:
+    with suppress(OSError):  # a log that is full or closed ends no work
+        sys.stderr.write(text)
 
 
 def listen() -> None:

@@ -33,7 +33,7 @@ def serve(
     from nodewise._util.errors import InputError
 
     try:
-        from nodewise.serve.app import serve as start
+        from nodewise.serve.running import serve as start
     except ImportError as error:
         raise InputError(
             f"serving needs FastAPI, uvicorn and prometheus-client ({error}); pip install 'nodewise[serve]'"

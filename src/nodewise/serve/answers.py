@@ -54,19 +54,29 @@ class Answers:
 
     # ------------------------------------------------------------------ nodes
 
-    def node(self, wanted: int | str) -> int:
-        """The id of a node given by id or name; UnknownNodeError where there is none."""
+    def places(self, wanted: Sequence[int | str]) -> list[int]:
+        """The ids of nodes given by id or name, -1 where there is no such node; names are looked up all at once."""
+        texts = [one for one in wanted if isinstance(one, str)]
+        if self.names is not None and texts:
+            found = iter(places_of(texts, self.names).tolist())
+        else:
+            found = iter([int(text) if text.isdecimal() and len(text) < 19 else -1 for text in texts])
+        ids = [next(found) if isinstance(one, str) else one for one in wanted]
+        return [place if place < self.graph.num_nodes else -1 for place in ids]
+
+    def unknown(self, wanted: int | str) -> UnknownNodeError:
+        """What to say of a node that the graph does not have."""
         most = self.graph.num_nodes - 1
-        if isinstance(wanted, int) or (self.names is None and wanted.isdecimal() and len(wanted) < 19):
-            if int(wanted) > most:
-                raise UnknownNodeError(f"there is no node {wanted}; ids go from 0 to {most:,}")
-            return int(wanted)
-        if self.names is None:
-            raise UnknownNodeError(f"there is no node {wanted!r}; nodes of this graph are numbers from 0 to {most:,}")
-        place = int(places_of([wanted], self.names)[0])
-        if place < 0:
-            raise UnknownNodeError(f"there is no node {wanted!r}; {expected_name(wanted, self.names)}")
-        return place
+        if isinstance(wanted, str) and self.names is not None:
+            return UnknownNodeError(f"there is no node {wanted!r}; {expected_name(wanted, self.names)}")
+        return UnknownNodeError(f"there is no node {wanted!r}; ids go from 0 to {most:,}")
+
+    def nodes(self, wanted: Sequence[int | str]) -> list[int]:
+        """The ids of nodes given by id or name; UnknownNodeError where there is none."""
+        found = self.places(wanted)
+        if -1 in found:
+            raise self.unknown(wanted[found.index(-1)])
+        return found
 
     def name(self, node: int) -> str:
         return str(node) if self.names is None else str(self.names[node].as_py())
@@ -74,8 +84,7 @@ class Answers:
     def completions(self, prefix: str, limit: int) -> list[str]:
         """Names of nodes that begin with ``prefix``, in any case, up to ``limit``."""
         if self.names is None:
-            exact = [prefix] if prefix.isdecimal() and int(prefix[:19]) < self.graph.num_nodes else []
-            return exact[:limit]
+            return [prefix] if self.places([prefix]) != [-1] else []
         found: list[str] = []
         for chunk in self.names.chunks:
             for first in range(0, len(chunk), 1 << 20):
@@ -127,12 +136,13 @@ class Answers:
 
     def predict_new(self, nodes: Sequence[NewNode], top: int) -> list[Prediction]:
         """Predictions for nodes that are not in the graph, each on its own."""
-        ends = [(place, self.node(other)) for place, node in enumerate(nodes) for other in node.neighbours]
-        edges = np.array(ends, np.int64).reshape(-1, 2).T + np.array([[self.seen.num_nodes], [0]])
+        there = self.nodes([other for node in nodes for other in node.neighbours])
+        here = np.repeat(np.arange(len(nodes)), [len(node.neighbours) for node in nodes])
+        edges = np.stack([here + self.seen.num_nodes, np.array(there, np.int64)])
         rows = None if self.graph.features is None else self._features(nodes)
         weights = None if self.graph.edge_weight is None else np.ones(edges.shape[1])
         names = None if self.names is None else [f"\0{place}" for place in range(len(nodes))]  # of no node
-        graph = self.graph.extended(edges, rows, names, weights) if ends else self._alone(nodes, rows, names, weights)
+        graph = self.graph.extended(edges, rows, names, weights) if there else self._alone(nodes, rows, names, weights)
         seen = featured(graph)
         found = self.model.proba_of_rows(self.maker.rows(seen, graph.new_nodes))
         return [self._prediction(node.name, proba, top, None) for node, proba in zip(nodes, found, strict=True)]
@@ -166,7 +176,7 @@ class Answers:
         """Why a node gets its label, with the nodes and edges of a picture."""
         from nodewise.explaining.explain import explain
 
-        place = self.node(node)
+        [place] = self.nodes([node])
         if class_ is not None and str(class_) not in self.classes:
             raise InputError(f"there is no class {str(class_)!r}; GET /about lists them")
         found = explain(self.explained, self.seen, place, class_, top)

@@ -1,26 +1,22 @@
-"""The application: a model and a graph behind FastAPI, and how it is started."""
+"""The application: a model and a graph behind FastAPI."""
 
 from __future__ import annotations
 
-import os
-import socket
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Sequence
 from importlib.resources import files
-from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from prometheus_client import generate_latest
 
-from nodewise._util.errors import InputError, NodewiseError
+from nodewise._util.errors import NodewiseError, StoreError
 from nodewise._version import __version__
-from nodewise.batch.opened import open_model, resolve_source
-from nodewise.datasets import load
 from nodewise.serve.answers import Answers, UnknownNodeError
 from nodewise.serve.batching import Batcher, QueueFullError
-from nodewise.serve.guards import HERE, Guard, Metrics
+from nodewise.serve.guards import HERE, Guard, Metrics, problem
 from nodewise.serve.questions import (
     About,
     ExplainQuestion,
@@ -31,12 +27,13 @@ from nodewise.serve.questions import (
     Problem,
 )
 
-SETTINGS = "NODEWISE_SERVE"  # prefix of the variables by which workers learn what to serve
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {"model": Problem, "description": text}
     for code, text in {
+        400: "Not a request, or not JSON",
         403: "Another host or origin",
         404: "No such node",
+        408: "A request that did not arrive in time",
         413: "Too large a body",
         422: "A question that makes no sense",
         503: "Too many questions; see Retry-After",
@@ -52,31 +49,23 @@ def make_app(answers: Answers, hosts: Sequence[str] = HERE) -> FastAPI:
     batcher = Batcher(answers.probabilities, metrics.note_batch)
     metrics.waiting.set_function(lambda: batcher.waiting)
     app.state.batcher = batcher
+    names = Batcher(answers.places)  # a look through all names takes a while: one for all that ask
+    _explain_errors(app)
 
-    @app.exception_handler(UnknownNodeError)
-    async def unknown(_: Request, error: UnknownNodeError) -> JSONResponse:
-        return JSONResponse({"detail": str(error)}, 404)
-
-    @app.exception_handler(NodewiseError)
-    async def wrong(_: Request, error: NodewiseError) -> JSONResponse:
-        return JSONResponse({"detail": str(error)}, 422)
-
-    @app.exception_handler(RequestValidationError)
-    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
-        first = error.errors()[0]  # without the input, which may be anything
-        where = ".".join(str(part) for part in first["loc"][1:])
-        return JSONResponse({"detail": f"{where}: {first['msg']}" if where else first["msg"]}, 422)
-
-    @app.exception_handler(QueueFullError)
-    async def full(_: Request, error: QueueFullError) -> JSONResponse:
-        return JSONResponse({"detail": "too many questions are waiting; ask again"}, 503, {"Retry-After": "1"})
+    async def known(nodes: Sequence[int | str]) -> list[int]:
+        """The ids of nodes; raises UnknownNodeError."""
+        named = answers.names is not None and any(isinstance(node, str) for node in nodes)
+        found = await names.ask(nodes) if named else answers.places(nodes)
+        if -1 in found:
+            raise await batcher.run(answers.unknown, nodes[found.index(-1)])
+        return found
 
     @app.post("/predict")
     async def predict(question: PredictQuestion) -> Predictions:
         """Labels and probabilities of nodes of the graph."""
         if question.coverage is not None:
             answers.model.set_threshold(question.coverage)  # raises before the work
-        nodes = [answers.node(node) for node in question.nodes]
+        nodes = await known(question.nodes)
         found = await batcher.ask(nodes)
         how = question.top, question.coverage
         return Predictions(
@@ -122,6 +111,32 @@ def make_app(answers: Answers, hosts: Sequence[str] = HERE) -> FastAPI:
     return app
 
 
+def _explain_errors(app: FastAPI) -> None:
+    """Answer errors with a status and one sentence."""
+
+    def answer(status: int, detail: str, headers: dict[str, str] | None = None) -> Response:
+        return Response(problem(detail), status, headers, "application/json")
+
+    @app.exception_handler(NodewiseError)
+    async def wrong(_: Request, error: NodewiseError) -> Response:
+        return answer(404 if isinstance(error, UnknownNodeError) else 422, str(error))
+
+    @app.exception_handler(StoreError)
+    async def unreadable(_: Request, error: StoreError) -> Response:
+        logging.getLogger("nodewise").error("%s", error)  # its paths are nobody else's business
+        return answer(503, "the server cannot read its graph or model; its log says why", {"Retry-After": "60"})
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]  # without the input, which may be anything
+        where = ".".join(str(part) for part in first["loc"][1:] if str(part).isalnum())  # and no names of types
+        return answer(422, f"{where}: {first['msg']}" if where else first["msg"])
+
+    @app.exception_handler(QueueFullError)
+    async def full(_: Request, error: QueueFullError) -> Response:
+        return answer(503, "too many questions are waiting; ask again", {"Retry-After": "1"})
+
+
 SCRIPTS = ("page", "picture", "completion", "elements", "docs")
 PAGES = (
     ("/", "page.html", "text/html"),
@@ -139,73 +154,3 @@ def _page(file: str, kind: str) -> Any:
         return Response(content, media_type=kind, headers=headers)
 
     return page
-
-
-def from_environment() -> FastAPI:
-    """The application that the environment describes: each worker of a server makes its own."""
-    settings = {name: os.environ.get(f"{SETTINGS}_{name.upper()}") for name in ("model", "source", "data", "epsilon")}
-    threads = int(os.environ.get(f"{SETTINGS}_THREADS", "1"))
-    hosts = os.environ.get(f"{SETTINGS}_HOSTS", ",".join(HERE)).split(",")
-    model, graph = open_model(str(settings["model"])), load(str(settings["source"]), settings["data"])
-    epsilon = None if not settings["epsilon"] else float(settings["epsilon"])
-    return make_app(Answers(model, graph, threads, epsilon), hosts)
-
-
-def _check_address(host: str, port: int) -> None:
-    """Raise unless a server can listen there."""
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        with socket.socket(family, socket.SOCK_STREAM) as listener:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind((host, port))
-    except OSError as error:
-        raise InputError(
-            f"{host}:{port}: cannot listen there ({error.strerror}); choose another --port or --host"
-        ) from error
-
-
-def serve(
-    model: str | Path,
-    source: str,
-    *,
-    host: str = "127.0.0.1",
-    port: int = 8000,
-    workers: int = 1,
-    threads: int | None = None,
-    epsilon: float | None = None,
-    allow_hosts: Sequence[str] = (),
-    data_dir: str | Path | None = None,
-    ready: Callable[[], None] = lambda: None,
-) -> None:
-    """Serve ``model`` on the graph at ``source`` until a signal ends it; what was accepted is answered first.
-
-    ``ready`` is called when model and graph are loaded, and the server is about to listen.
-    """
-    import uvicorn
-    from uvicorn.supervisors import Multiprocess
-
-    from nodewise._util.threads import thread_count
-
-    _check_address(host, port)
-    place, folder = resolve_source(source, data_dir)
-    answers = Answers(open_model(os.path.abspath(model)), load(place, folder))  # says what is wrong, if anything
-    answers.probabilities([0])  # compiles the kernels before the workers start
-    each = max(1, thread_count(threads) // workers)
-    settings = {"model": os.path.abspath(model), "source": place, "data": folder, "threads": each, "epsilon": epsilon}
-    settings["hosts"] = ",".join([*HERE, host, *allow_hosts])
-    for name, value in settings.items():
-        if value is not None:
-            os.environ[f"{SETTINGS}_{name.upper()}"] = str(value)
-    del answers
-    ready()
-    config = uvicorn.Config(
-        "nodewise.serve.app:from_environment", factory=True, host=host, port=port, workers=workers, log_level="warning",
-        timeout_graceful_shutdown=30, limit_concurrency=2000, h11_max_incomplete_event_size=1 << 16,
-    )  # fmt: skip
-    listener = config.bind_socket()
-    # Connections inherit this: without it each answer, sent in two parts, waits 40 ms for the client's acknowledgement.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    if workers == 1:
-        uvicorn.Server(config).run(sockets=[listener])
-    else:
-        Multiprocess(config, [listener]).run()

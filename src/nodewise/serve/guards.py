@@ -12,8 +12,10 @@ from urllib.parse import urlsplit
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 MOST_BODY = 8 << 20  # bytes
+MOST_BODIES = 4 * MOST_BODY  # of all requests that are not answered yet
 SECONDS = 30.0  # for one request
 HERE = ("localhost", "127.0.0.1", "::1")
+CLOSE = {"connection": "close"}  # what is left of the request is not read
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -41,6 +43,13 @@ class Metrics:
         self.nodes.inc(size)
 
 
+class RefusedError(Exception):
+    """A request that the application does not see: the status and detail of the answer, and further headers."""
+
+    def __init__(self, status: int, detail: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(status, detail, headers)
+
+
 class Guard:
     """Checks each request before the application sees it, and counts what came of it.
 
@@ -49,14 +58,16 @@ class Guard:
     """
 
     def __init__(self, app: App, hosts: Collection[str], metrics: Metrics, paths: Collection[str]) -> None:
-        self.app, self.hosts, self.metrics, self.paths = app, frozenset(hosts), metrics, frozenset(paths)
-        self.most_body, self.seconds = MOST_BODY, SECONDS
+        self.app, self.metrics, self.paths = app, metrics, frozenset(paths)
+        self.hosts = frozenset(host.lower() for host in hosts)
+        self.most_body, self.most_bodies, self.seconds = MOST_BODY, MOST_BODIES, SECONDS
+        self.held = 0  # bytes of bodies that are not answered yet
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        started, status = time.perf_counter(), [0]
+        started, status, body = time.perf_counter(), [0], bytearray()
 
         async def noting(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
@@ -64,68 +75,70 @@ class Guard:
             await send(message)
 
         try:
-            await self._checked(scope, receive, noting, status)
+            await self._checked(scope, receive, noting, body)
+        except RefusedError as refusal:
+            if not status[0]:
+                await _refuse(send, *refusal.args)
+                status[0] = refusal.args[0]
         finally:
+            self.held -= len(body)
             path = scope["path"] if scope["path"] in self.paths else "other"
             self.metrics.requests.labels(path, str(status[0])).inc()
             self.metrics.seconds.labels(path).observe(time.perf_counter() - started)
 
-    async def _checked(self, scope: Scope, receive: Receive, send: Send, status: list[int]) -> None:
+    async def _checked(self, scope: Scope, receive: Receive, send: Send, body: bytearray) -> None:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-        problem = self._wrong_origin(headers)
-        if problem is not None:
-            await _refuse(send, 403, problem)
-            return
+        self._check_origin(headers)
         try:
-            body = await asyncio.wait_for(self._body(headers, receive), self.seconds)
+            whole = await asyncio.wait_for(self._read(headers, receive, body), self.seconds)
         except TimeoutError:
-            await _refuse(send, 408, "the request did not arrive in time")
-            return
-        if body is None:
-            await _refuse(
-                send, 413, f"the body is larger than {self.most_body:,} bytes; ask about fewer nodes at a time"
-            )
-            return
+            raise RefusedError(408, "the request did not arrive in time", CLOSE) from None
+        if not whole:
+            return  # nobody is there to be answered
         sent = [False]
 
-        async def whole() -> MutableMapping[str, Any]:
+        async def once() -> MutableMapping[str, Any]:
             if sent[0]:
                 return await receive()  # only a disconnect can follow
             sent[0] = True
-            return {"type": "http.request", "body": body, "more_body": False}
+            return {"type": "http.request", "body": bytes(body), "more_body": False}
 
         try:
-            await asyncio.wait_for(self.app(scope, whole, send), self.seconds)
+            await asyncio.wait_for(self.app(scope, once, send), self.seconds)
         except TimeoutError:
-            if not status[0]:
-                await _refuse(send, 503, f"no answer within {self.seconds:g} s", {"retry-after": "5"})
+            raise RefusedError(503, f"no answer within {self.seconds:g} s", {"retry-after": "5"}) from None
 
-    def _wrong_origin(self, headers: dict[bytes, str]) -> str | None:
+    def _check_origin(self, headers: dict[bytes, str]) -> None:
         host = _hostname(headers.get(b"host", ""))
         if host not in self.hosts:
-            return f"this server does not answer to the name {host[:100]!r}; start it with --host, or --allow-host"
+            known = f"this server does not answer to the name {host[:100]!r}; start it with --host, or --allow-host"
+            raise RefusedError(403, known)
         origin = headers.get(b"origin")
-        if origin is not None and urlsplit(origin).netloc != headers.get(b"host"):
-            return "pages of other sites may not call this server"
-        return None
+        if origin is not None and origin.partition("://")[2] != headers[b"host"]:
+            raise RefusedError(403, "pages of other sites may not call this server")
 
-    async def _body(self, headers: dict[bytes, str], receive: Receive) -> bytes | None:
-        """The whole body, None where it is too large."""
-        length = headers.get(b"content-length", "0")
-        if length.isdecimal() and int(length[:19]) > self.most_body:
-            return None
-        parts: list[bytes] = []
-        size = 0
+    async def _read(self, headers: dict[bytes, str], receive: Receive, body: bytearray) -> bool:
+        """Read the body; whether it came to its end."""
+        length = headers.get(b"content-length")
+        if length is not None and b"transfer-encoding" in headers:
+            # A proxy may believe the one and we the other, and a part of the body be taken for another request.
+            raise RefusedError(400, "the request has both a content-length and a transfer-encoding", CLOSE)
+        too_large = f"the body is larger than {self.most_body:,} bytes; ask about fewer nodes at a time"
+        if length is not None and int(length) > self.most_body:
+            raise RefusedError(413, too_large)
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
-                return b"".join(parts)
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
-            if size > self.most_body:
-                return None
+                return False
+            part = message.get("body", b"")
+            body += part
+            self.held += len(part)
+            if len(body) > self.most_body:
+                raise RefusedError(413, too_large)
+            if self.held > self.most_bodies:
+                raise RefusedError(503, "too many large questions at once; ask again", {"retry-after": "1"})
             if not message.get("more_body"):
-                return b"".join(parts)
+                return True
 
 
 def _hostname(host: str) -> str:
@@ -136,14 +149,14 @@ def _hostname(host: str) -> str:
         return ""
 
 
+def problem(detail: str) -> bytes:
+    """The body of an answer that says what is wrong; ASCII, since not every string that was sent can be encoded."""
+    return json.dumps({"detail": detail}).encode()
+
+
 async def _refuse(send: Send, status: int, detail: str, headers: dict[str, str] | None = None) -> None:
-    body = json.dumps({"detail": detail}).encode()
+    body = problem(detail)
     fields = {"content-type": "application/json", "content-length": str(len(body)), **(headers or {})}
-    await send(
-        {
-            "type": "http.response.start",
-            "status": status,
-            "headers": [(name.encode(), value.encode()) for name, value in fields.items()],
-        }
-    )
+    encoded = [(name.encode(), value.encode()) for name, value in fields.items()]
+    await send({"type": "http.response.start", "status": status, "headers": encoded})
     await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,136 @@
+"""How the server is started, goes on when a worker dies, and ends."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.supervisors.multiprocess import Multiprocess, Process
+
+from nodewise._util.errors import InputError, NodewiseError
+from nodewise._util.threads import thread_count
+from nodewise.batch.opened import open_model, resolve_source
+from nodewise.datasets import load
+from nodewise.serve.answers import Answers
+from nodewise.serve.app import make_app
+from nodewise.serve.connections import Connection, connection_limit
+from nodewise.serve.guards import HERE
+
+SETTINGS = "NODEWISE_SERVE"  # prefix of the variables by which workers learn what to serve
+AGAIN = 5.0  # seconds until a worker that could not start is started again
+
+
+def from_environment() -> FastAPI:
+    """The application that the environment describes: each worker of a server makes its own."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
+    settings = {name: os.environ.get(f"{SETTINGS}_{name.upper()}") for name in ("model", "source", "data", "epsilon")}
+    threads = int(os.environ.get(f"{SETTINGS}_THREADS", "1"))
+    hosts = os.environ.get(f"{SETTINGS}_HOSTS", ",".join(HERE)).split(",")
+    try:
+        model, graph = open_model(str(settings["model"])), load(str(settings["source"]), settings["data"])
+        epsilon = None if not settings["epsilon"] else float(settings["epsilon"])
+        app = make_app(Answers(model, graph, threads, epsilon), hosts)
+    except NodewiseError as error:
+        if parent is None:
+            raise
+        # Model and graph could be opened when the server was started, and perhaps can again: other workers go on.
+        logging.getLogger("nodewise").error("a worker cannot start: %s", error)
+        time.sleep(AGAIN)
+        sys.exit(1)
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)  # else the search for garbage takes longer than reading a large body
+    return app
+
+
+def _end_after(parent: multiprocessing.process.BaseProcess) -> None:
+    """End this worker after its parent, however that ended: it would keep the port for itself."""
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+class Supervisor(Multiprocess):
+    """Starts another worker in place of one that died.
+
+    uvicorn's own asks each worker in turn whether it is well, and waits for the answer: a worker that takes its time to
+    start is killed, and one that died while it was asked goes unnoticed for as long.
+    """
+
+    def keep_subprocess_alive(self) -> None:
+        for place, worker in enumerate(self.processes):
+            if not worker.process.is_alive():
+                worker.kill()  # closes what belonged to it
+                worker.join()
+                self.processes[place] = Process(self.config, self.sockets)
+                self.processes[place].start()
+
+
+def _check_address(host: str, port: int) -> None:
+    """Raise unless a server can listen there."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        with socket.socket(family, socket.SOCK_STREAM) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((host, port))
+    except OSError as error:
+        raise InputError(
+            f"{host}:{port}: cannot listen there ({error.strerror}); choose another --port or --host"
+        ) from error
+
+
+def serve(
+    model: str | Path,
+    source: str,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    workers: int = 1,
+    threads: int | None = None,
+    epsilon: float | None = None,
+    allow_hosts: Sequence[str] = (),
+    data_dir: str | Path | None = None,
+    ready: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve ``model`` on the graph at ``source`` until a signal ends it; what was accepted is answered first.
+
+    ``ready`` is called when model and graph are loaded, and the server is about to listen.
+    """
+    _check_address(host, port)
+    place, folder = resolve_source(source, data_dir)
+    answers = Answers(open_model(os.path.abspath(model)), load(place, folder))  # says what is wrong, if anything
+    answers.probabilities([0])  # compiles the kernels before the workers start
+    each = max(1, thread_count(threads) // workers)
+    settings = {"model": os.path.abspath(model), "source": place, "data": folder, "threads": each, "epsilon": epsilon}
+    settings["hosts"] = ",".join([*HERE, host, *allow_hosts])
+    for name, value in settings.items():
+        if value is not None:
+            os.environ[f"{SETTINGS}_{name.upper()}"] = str(value)
+    del answers
+    ready()
+    config = uvicorn.Config(
+        f"{__name__}:from_environment", factory=True, host=host, port=port, workers=workers,
+        http=Connection, ws="none", h11_max_incomplete_event_size=1 << 16, limit_concurrency=connection_limit(),
+        timeout_graceful_shutdown=30,
+        log_level="error", access_log=False, proxy_headers=False, server_header=False,  # no client makes the log grow
+    )  # fmt: skip
+    listener = config.bind_socket()
+    # Connections inherit this: without it each answer, sent in two parts, waits 40 ms for the client's acknowledgement.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if workers > 1:
+        Supervisor(config, [listener]).run()
+        return
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: sys.exit(0))  # uvicorn raises the signal again once all is answered
+    uvicorn.Server(config).run(sockets=[listener])

@@ -1,0 +1,71 @@
+"""A real server, in a process of its own, under attack: it answers others, stays small, and ends when told to."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+import pytest
+
+import attacks
+import nodewise as nw
+from models import PLAIN
+
+pytest.importorskip("fastapi")
+if sys.platform != "linux":
+    pytest.skip("reads /proc", allow_module_level=True)
+
+from server_process import Asking, Server
+
+ATTACKS = attacks.framing() | attacks.bodies()
+PARTIAL = [name for name, (_, allowed) in ATTACKS.items() if allowed == {attacks.GONE}]
+PATIENCE = 100.0  # seconds; on an idle machine two are enough
+MEGABYTES = 600  # that 8 MB of JSON and the answers may add
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("attacked")
+    g = nw.synthetic.dcsbm(300, avg_degree=8, classes=3, features=4, signal=2.0, seed=0)
+    g = g.replace(node_names=[f"node {i}" for i in range(300)], feature_names=list("abcd"))
+    nw.write_store(g, folder / "store")
+    nw.NIGCN(seed=0, **PLAIN).fit(g, train=range(60), val=range(60, 200)).save(folder / "model")
+    return folder / "model", folder / "store"
+
+
+@pytest.fixture(scope="module")
+def server(paths):
+    with Server(*paths) as made:
+        yield made
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_bad_request_gets_a_status_and_the_next_a_good_answer(server, name):
+    data, allowed = ATTACKS[name]
+    before = server.memory()
+    status = attacks.status_of(attacks.send(server.port, data, 0.05 if name in PARTIAL else 20.0))
+    assert status in allowed
+    assert server.answers()
+    assert server.memory() < before + MEGABYTES
+
+
+def test_a_worker_that_is_killed_is_replaced_and_none_outlives_the_parent(paths):
+    with Server(*paths, "--workers", "2") as server:
+        asking = Asking(server, pause=0.01)
+        first, second = server.workers()
+        os.kill(first, signal.SIGKILL)
+        assert server.answers(), "the other one goes on"
+        deadline = time.monotonic() + PATIENCE
+        while len(now := server.workers()) < 2 or first in now:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert second in now
+        asking.end()
+        assert len(asking.failed) <= 1, "no more than the one that the killed worker had"
+        server.kill()
+        deadline = time.monotonic() + PATIENCE
+        while any(os.path.exists(f"/proc/{pid}") for pid in now):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
