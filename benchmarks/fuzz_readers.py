@@ -568,7 +568,7 @@ def _make_work(fixed: Path, folder: Path) -> None:
 
 
 def _make_new_nodes(fixed: Path, folder: Path) -> None:
-    (folder / "edges-.csv").write_text(_rows("source,target,weight", ("x", "n1", 1), ("y", "n2", 2), ("x", "y", 1)))
+    (folder / "edges-.csv").write_text(_rows("source,target", ("x", "n1"), ("y", "n2"), ("x", "y")))
     (folder / "features-.csv").write_text(_rows("node,a,b,c,d", ("x", 1, 2, 3, 4), ("y", 0, 0.5, 1, 1)))
     (folder / "features-sparse.csv").write_text(_rows("node,feature,value", ("x", "a", 1), ("y", "b", 2)))
     (folder / "edges-numbers.csv").write_text("60,1\n61,2\n60,61\n")
@@ -630,12 +630,13 @@ def _make_questions(fixed: Path, folder: Path) -> None:
 
 def _use_question(case: Case) -> None:
     """A refusal is an answer from 400 to 499; the client raises what the server did not expect."""
-    answer = _client(case.fixed).post(f"/{case.path.stem}", content=case.path.read_bytes())
+    answer = _client(case.fixed).post(f"/{case.path.stem}", content=case.path.read_bytes(), headers=AS_JSON)
     if 400 <= answer.status_code < 500:
         raise nw.InputError(answer.text)
     assert answer.status_code == 200, f"status {answer.status_code}"
 
 
+AS_JSON = {"content-type": "application/json"}
 _CLIENTS: dict[Path, Any] = {}
 
 

@@ -49,9 +49,19 @@ class Samples:
 
     def __init__(self, folder: Path) -> None:
         self.units: dict[str, Files] = {}
+        self.folders: dict[str, list[str]] = {}
         for unit in sorted(folder.iterdir()):
-            inside = sorted(path for path in unit.rglob("*") if path.is_file()) if unit.is_dir() else [unit]
-            self.units[unit.name] = {str(path.relative_to(folder)): path.read_bytes() for path in inside}
+            inside = sorted(unit.rglob("*")) if unit.is_dir() else [unit]
+            files = [path for path in inside if path.is_file()]
+            self.units[unit.name] = {str(path.relative_to(folder)): path.read_bytes() for path in files}
+            self.folders[unit.name] = [str(path.relative_to(folder)) for path in inside if path.is_dir()]
+
+    def write(self, unit: str, files: Files, place: Path) -> None:
+        for name in self.folders[unit]:
+            (place / name).mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            (place / name).write_bytes(content)
 
     def case(self, reader: Reader, seed: int, number: int) -> tuple[str, Files, bool]:
         """The sample that a case damages, its files, and whether their checksums are to be made to fit."""
@@ -79,9 +89,7 @@ def run_case(
         files, resealed = samples.units[unit], False
     else:
         unit, files, resealed = samples.case(reader, seed, number)
-    for name, content in files.items():
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
-        (place / name).write_bytes(content)
+    samples.write(unit, files, place)
     if resealed and reader.seal is not None:
         with suppress(Exception):  # what was damaged may be what the checksums are in
             reader.seal(place / unit)
