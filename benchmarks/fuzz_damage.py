@@ -64,7 +64,10 @@ def damaged(name: str, data: bytes, rng: Random, other: bytes) -> bytes:
     knowing = next((damage for end, damage in KNOWN.items() if name.endswith(end)), None)
     if knowing is None or rng.random() < 0.25:
         return _bytes(data, rng, other)
-    return knowing(data, rng, other)
+    try:
+        return knowing(data, rng, other)
+    except Exception:  # it was damaged before, so that it cannot be taken apart
+        return _bytes(data, rng, other)
 
 
 # ---------------------------------------------------------------------- bytes
@@ -175,22 +178,21 @@ def changed(value: Any, rng: Random) -> Any:
     """A JSON value with one thing changed somewhere inside."""
     if isinstance(value, dict) and value and rng.random() < 0.95:
         key = rng.choice(list(value))
-        fate = rng.randrange(12)
-        if fate == 0:
-            return {name: inner for name, inner in value.items() if name != key}
-        if fate == 1:
-            return {rng.choice((*ODD_TEXT, key + "x")) if name == key else name: value[name] for name in value}
-        if fate == 2:
-            return {**value, key: value[rng.choice(list(value))]}
-        return {**value, key: changed(value[key], rng)}
+        fates: tuple[Callable[[], Any], ...] = (
+            lambda: {name: inner for name, inner in value.items() if name != key},
+            lambda: {rng.choice((*ODD_TEXT, key + "x")) if name == key else name: value[name] for name in value},
+            lambda: {**value, key: value[rng.choice(list(value))]},
+            *[lambda: {**value, key: changed(value[key], rng)}] * 9,
+        )
+        return rng.choice(fates)()
     if isinstance(value, list) and value and rng.random() < 0.8:
         place = rng.randrange(len(value))
-        fate = rng.randrange(8)
-        if fate == 0:
-            return value[:place] + value[place + 1 :]
-        if fate == 1:
-            return value[:place] + value[place:] * rng.choice((2, 20))
-        return [*value[:place], changed(value[place], rng), *value[place + 1 :]]
+        fates = (
+            lambda: value[:place] + value[place + 1 :],
+            lambda: value[:place] + value[place:] * rng.choice((2, 20)),
+            *[lambda: [*value[:place], changed(value[place], rng), *value[place + 1 :]]] * 6,
+        )
+        return rng.choice(fates)()
     if type(value) in (int, float) and rng.random() < 0.4:
         return rng.choice((value + 1, value - 1, -value, 2 * value, 1000 * value, value / 2, float(value), str(value)))
     return rng.choice(ODD_VALUES)

@@ -86,6 +86,12 @@ def make_fixed(fixed: Path) -> None:
     nw.NIGCN(**MODEL, engine="exact").fit(graph, range(30), range(30, 45)).save(fixed / "model")
     for name, text in {**TABLES, **PLAIN_TABLES}.items():
         (fixed / name).write_text(text)
+    for name in (*TABLES, *PLAIN_TABLES):  # loads the kernels of an import
+        shutil.copy(fixed / name, fixed / name.replace(".", "-."))
+        _use_import(Case(fixed, fixed / name.replace(".", "-.")))
+        shutil.rmtree(fixed / "store-made")
+    _use_store(Case(fixed, fixed / "store"))
+    _use_model(Case(fixed, fixed / "model"))
 
 
 def _plain_graph() -> nw.Graph:
@@ -356,7 +362,7 @@ def _make_stores(fixed: Path, folder: Path) -> None:
 def _use_store(case: Case, verify: bool | None = None) -> None:
     graph = nw.open_store(case.path, verify=verify)
     _read_through(graph)
-    if case.path.name == "named":
+    if case.path.name in ("named", "store"):
         nw.NIGCN.load(case.fixed / "model").predict(graph)
 
 
