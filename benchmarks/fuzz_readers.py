@@ -34,7 +34,7 @@ from tiny_layouts import Tiny, write_graphsaint, write_ogb_binary, write_ogb_csv
 
 NODES = 60
 MODEL = {**PLAIN, "epochs": 5, "threads": 1}
-SETTINGS = {"NIGCN": MODEL}
+SETTINGS = {"NIGCN": {**PLAIN, "epochs": 5}}
 ENGINES = ("exact", "walks", "stratified")
 
 
