@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import signal
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +14,7 @@ from typing import Any
 
 NODES, NEW_NODES, CLASSES, FEATURES = 1500, 60, 3, 8
 TIMES = {"seconds", "preparation_seconds", "training_seconds", "inference_seconds", "peak_memory", "made", "machine"}
+OPERATIONS = {"open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "shutil.rmtree", "ctypes.dlsym"}
 Items = dict[str, str]  # digests of the parts of an output
 
 
@@ -198,3 +202,33 @@ def jobs_of(command: str, pairs: bool = False) -> list[Job]:
 def listing(folder: Path) -> Iterator[str]:
     """Every name in a folder, hidden ones too."""
     return (str(path.relative_to(folder)) for path in sorted(folder.rglob("*")))
+
+
+def command_line(job: Job, words: list[str], folder: Path, die_at: int | None, count: Path | None) -> None:
+    """Run a command; kill it at its ``die_at``-th operation on files in ``folder``, or count these."""
+    from nodewise.cli import main
+
+    done = 0
+
+    def watch(event: str, args: tuple[object, ...]) -> None:
+        nonlocal done
+        if event not in OPERATIONS or not (event == "ctypes.dlsym" or _within(args[0], folder)):
+            return
+        done += 1
+        if done == die_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    if job.set_up is not None:
+        job.set_up()
+    sys.argv = ["nodewise", *words]
+    if die_at is not None or count is not None:
+        sys.addaudithook(watch)
+    try:
+        main()
+    finally:
+        if count is not None:
+            count.write_text(str(done))
+
+
+def _within(path: object, folder: Path) -> bool:
+    return isinstance(path, str | bytes) and os.path.abspath(os.fsdecode(path)).startswith(str(folder))

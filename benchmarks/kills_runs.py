@@ -19,9 +19,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kills_jobs import Items, Job, listing
+from kills_jobs import Items, Job, command_line, listing
 
-OPERATIONS = {"open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "shutil.rmtree", "ctypes.dlsym"}
 PATIENCE = 5.0  # seconds in which the processes of a killed command have to end
 TOO_LONG = 120.0
 ROOM = 1 << 30  # bytes, more than any job needs
@@ -101,37 +100,6 @@ def _as_a_program(call: Callable[[], object], place: Path, tmp: Path, log: Path)
         sys.stderr.flush()
     finally:
         os._exit(code)
-
-
-def command_line(job: Job, words: list[str], folder: Path, die_at: int | None, count: Path | None) -> None:
-    """Run a command; kill it at its ``die_at``-th operation on files in ``folder``, or count these."""
-    from nodewise.cli import main
-
-    done = 0
-
-    def watch(event: str, args: tuple[object, ...]) -> None:
-        nonlocal done
-        if event not in OPERATIONS or not (event == "ctypes.dlsym" or _within(args[0], folder)):
-            return
-        done += 1
-        if done == die_at:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    if job.set_up is not None:
-        job.set_up()
-    sys.argv = ["nodewise", *words]
-    if die_at is not None or count is not None:
-        sys.addaudithook(watch)
-    try:
-        main()
-    finally:
-        if count is not None:
-            operations = done
-            count.write_text(str(operations))
-
-
-def _within(path: object, folder: Path) -> bool:
-    return isinstance(path, str | bytes) and os.path.abspath(os.fsdecode(path)).startswith(str(folder))
 
 
 @dataclass(frozen=True)
