@@ -117,3 +117,12 @@ def test_a_bank_of_no_targets_is_empty(crowd, engine):
 def test_a_bound_that_is_no_number_of_hops_is_refused(crowd, value):
     with pytest.raises(InputError, match=r"max_hops=.*expected a whole number of hops"):
         diffuse(crowd, [0], max_hops=value)
+
+
+@pytest.mark.parametrize("engine", ["auto", *ENGINES])
+def test_hops_that_do_not_fit_into_memory_are_refused_and_it_is_said_what_would_do(engine):
+    """One edge among 100,000 nodes: nearly a million hops."""
+    lonely = Graph.from_edges(np.array([[0], [1]]), 100_000)
+    with pytest.raises(InputError, match=r"hops of each node, which take .* of memory are available; .*max_hops"):
+        _ = diffuse(lonely, np.arange(100_000), engine=engine, per_hop=True).matrix
+    assert diffuse(lonely, [0], engine=engine, per_hop=True, max_hops=3, epsilon=0.3).hops == 4

@@ -132,13 +132,15 @@ def stratify(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) 
     """
     longest = int(lengths.max(initial=0))
     most, adjacency = most_visited(graph, longest, how, stops=False), _adjacency(graph)
+    moves = how.theta + 1
+    if graph.num_entries < how.theta:  # no more moves than entries, unless rows overlap
+        adjacency, moves = (graph.indptr, *adjacency[1:]), graph.num_entries + 1
     _check_room(targets, most, min(most, how.first_k), longest, how)
 
     def scratch() -> Callable[..., int]:
         keys, values, used = _table(graph, most, how.width)
         waiting = np.zeros(keys.size, np.int32)
         frontier = np.empty(min(how.theta, most) + 1, np.int32)
-        moves = min(how.theta, graph.num_entries) + 1
         edge, amount = np.empty(moves, np.int64), np.empty(moves, np.int32)
         ranks = np.empty(most, np.float64)
 

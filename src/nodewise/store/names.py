@@ -13,10 +13,10 @@ from nodewise.graph.names import arrow_strings
 from nodewise.graph.unchecked import REPAIR
 from nodewise.store.blocks import check_blocks, check_size
 from nodewise.store.manifest import StoredFile
+from nodewise.store.parquet_footer import check_footer
 
 ROWS_AT_ONCE = 1 << 16
 FREE_BYTES, TIMES = 16 << 20, 32  # of names: so many, and so many times their file; Snappy makes at most 21 of one
-COMPRESSION = ("SNAPPY", "UNCOMPRESSED")
 
 
 class Names(Sequence[str]):
@@ -107,8 +107,11 @@ def name_parts(path: Path, file: StoredFile) -> Iterator[Any]:
 
     room, rows = TIMES * file.bytes + FREE_BYTES, 0
     try:
+        check_footer(path)
         with pq.ParquetFile(path) as plain, pq.ParquetFile(path, read_dictionary=["name"]) as coded:
-            _check_kind(plain.metadata, file)
+            kinds, count = plain.schema_arrow.types, plain.metadata.num_rows
+            if kinds not in ([pa.large_string()], [pa.string()]) or count != file.shape[0]:
+                raise ValueError(f"{count:,} rows of {', '.join(map(str, kinds))}")
             for group in range(plain.num_row_groups):
                 count = plain.metadata.row_group(group).num_rows
                 how = {"row_groups": [group], "columns": ["name"]}
@@ -125,16 +128,6 @@ def name_parts(path: Path, file: StoredFile) -> Iterator[Any]:
         raise StoreError(f"{path}: is not a Parquet file with a column of names ({error}); {REPAIR}") from error
     if rows != file.shape[0]:
         raise StoreError(f"{path}: holds {rows:,} names, the manifest says {file.shape[0]:,}; {REPAIR}")
-
-
-def _check_kind(metadata: Any, file: StoredFile) -> None:
-    """Raise unless it is a file as we write it: other kinds of compression make any amount of nothing."""
-    if metadata.num_rows != file.shape[0] or metadata.num_columns != 1:
-        raise ValueError(f"{metadata.num_columns:,} columns of {metadata.num_rows:,} rows")
-    for group in range(metadata.num_row_groups):
-        column = metadata.row_group(group).column(0)
-        if column.compression not in COMPRESSION or any("DELTA" in name for name in column.encodings):
-            raise ValueError(f"compressed by {column.compression}, in the encodings {', '.join(column.encodings)}")
 
 
 def _longest(batch: Any) -> int:

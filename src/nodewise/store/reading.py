@@ -96,6 +96,8 @@ def _graph(folder: Path, described: Manifest, arrays: Arrays) -> Graph:
         features = UncheckedRows.of(parts, (nodes, described.counts["features"]), check(SPARSE, *parts))
     splits = {match[1]: np.asarray(arrays[match[0]]) for match in map(SPLIT_FILE.fullmatch, arrays) if match}
     lazily: dict[str, Any] = {name: Unchecked(array, check([name])) for name, array in arrays.items()}
+    if LABELS in arrays:
+        lazily[LABELS] = Unchecked(arrays[LABELS], functools.partial(_check_labels, folder, described))
     lazily["splits"] = Unchecked(splits, functools.partial(_check_splits, folder, described))
     graph = Graph(
         lazily[INDPTR],
@@ -175,6 +177,16 @@ def _check_values(folder: Path, described: Manifest, names: Sequence[str], *arra
         overlap = 0 if limits.rise is None else 1
         if not all(map_chunks(limits.hold, slices(array, overlap), thread_count(None))):
             raise StoreError(f"{folder / name}: holds impossible values, expected {limits}; {REPAIR}")
+
+
+def _check_labels(folder: Path, described: Manifest, labels: AnyArray) -> None:
+    """Check labels, and that the manifest lists all that occur."""
+    _check_values(folder, described, [LABELS], labels)
+    if described.present_labels is None or described.flags["multilabel"]:
+        return
+    listed = np.array([UNKNOWN, *described.present_labels], np.int64)
+    if not all(map_chunks(lambda part: np.isin(part, listed).all(), slices(labels), thread_count(None))):
+        raise StoreError(f"{folder / LABELS}: holds labels that the manifest does not list; {REPAIR}")
 
 
 def _check_splits(folder: Path, described: Manifest, splits: Mapping[str, AnyArray]) -> None:

@@ -11,8 +11,7 @@ that small, a node's slot is its own number.
 A slot has ``width`` values side by side: one, the sum over all hops, or one per hop.
 
 The adjacency may lie in a file that nobody has checked, so nothing is read or written by what it says before that is
-known to lie inside: a kernel that finds it outside returns :data:`OUTSIDE` at once. Numbers are tested by their signs,
-which are gathered without a branch: ``a | b`` is negative where ``a`` or ``b`` is.
+known to lie inside: a kernel that finds it outside returns :data:`OUTSIDE` at once.
 """
 
 from __future__ import annotations
@@ -70,16 +69,23 @@ def _by_weight(cumulative, first, last, point):
 
 
 @njit(cache=True, nogil=True)
+def _outside(numbers, count, end):
+    """Whether one of the first ``count`` numbers is not in ``[0, end)``; in a loop of its own, which is vectorized."""
+    signs = np.int64(0)
+    for w in range(count):
+        signs |= numbers[w] | (end - 1 - numbers[w])
+    return signs < 0
+
+
+@njit(cache=True, nogil=True)
 def _advance(indptr, indices, cumulative, at, count, edge, state, stride):
     """Move each walker one step; two passes, so that every cache miss of the batch is in flight at once.
 
-    Walker ``w`` draws from ``state + w * stride``: a walk is the same in any batch. Returns a number below 0 if a
-    walker would leave the adjacency.
+    Walker ``w`` draws from ``state + w * stride``: a walk is the same in any batch. Returns whether a walker would
+    leave the adjacency.
     """
-    signs = np.int64(0)
     for w in range(count):
         first, last = indptr[at[w]], indptr[at[w] + 1]
-        signs |= first | (last - first - 1) | (indices.size - last)
         bits = _mix(state)
         state += stride
         if cumulative.size == 0:
@@ -87,13 +93,12 @@ def _advance(indptr, indices, cumulative, at, count, edge, state, stride):
         else:
             edge[w] = _by_weight(cumulative, first, last, _unit(bits) * cumulative[last - 1])
         prefetch(indices, edge[w])
-    if signs < 0:
-        return signs
+    if _outside(edge, count, indices.size):
+        return True
     for w in range(count):
         at[w] = indices[edge[w]]
-        signs |= at[w] | (indptr.size - 2 - at[w])
         prefetch(indptr, at[w])
-    return signs
+    return _outside(at, count, indptr.size - 1)
 
 
 # ---------------------------------------------------------------------- the table of visited nodes
@@ -170,7 +175,7 @@ def walk(
             at[:batch] = target
             for step in range(length):
                 draw = state + np.uint64(walks * length + step) * _GOLDEN
-                if _advance(indptr, indices, cumulative, at, batch, edge, draw, np.uint64(length) * _GOLDEN) < 0:
+                if _advance(indptr, indices, cumulative, at, batch, edge, draw, np.uint64(length) * _GOLDEN):
                     return OUTSIDE
                 for w in range(batch):
                     path[w * length + step] = at[w]
@@ -251,7 +256,7 @@ def _arrive(indptr, indices, edge, amount, moves, keys, direct, counts, used, si
         if p + AHEAD < moves:
             prefetch(indices, edge[p + AHEAD])
         node = np.int64(indices[edge[p]])
-        if node | (indptr.size - 2 - node) < 0:
+        if node < 0 or node >= indptr.size - 1:
             return OUTSIDE, 0
         prefetch(indptr, node)
         slot = _slot(keys, node, direct)
@@ -270,8 +275,7 @@ def _move_all(
 ):
     """Let the walkers in the table's first slot take ``length`` steps; returns the table's size and the edges used.
 
-    The size is :data:`OUTSIDE` if they would leave the adjacency. Rows that overlap could need more moves than there
-    is room for.
+    The size is :data:`OUTSIDE` if they would leave the adjacency.
     """
     size, here, steps = 1, 1, 0
     per_hop = np.int64(width > 1)
@@ -287,7 +291,7 @@ def _move_all(
                 node = np.int64(keys[slot]) - 1
                 first, last = indptr[node], indptr[node + 1]
                 degree = last - first
-                if first | (degree - 1) | (indices.size - last) | (edge.size - moves - min(degree, walkers)) < 0:
+                if first < 0 or degree < 1 or last > indices.size:
                     return OUTSIDE, steps
                 state += _GOLDEN
                 if cumulative.size == 0:
