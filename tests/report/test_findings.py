@@ -1,6 +1,7 @@
 """The numbers of a report, against brute force, and the page that shows them."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import networkx
@@ -113,6 +114,23 @@ def test_the_page_needs_no_other_file_and_names_cannot_be_code(found):
     assert sum(tag == "svg" for tag, _ in parser.tags) == 5
     assert "#010101" not in text  # colours are the page's, which has two sets of them
     assert "prefers-color-scheme: dark" in text
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["<script>alert(1)</script>", "\"onload='x'", "costs $5 and $x_{", "$\\bad$", "a\x00b\x1b[31m", "\u202etxt.exe",
+     "long" * 100_000, "\ud800", "a\nb", "${title}"],
+)  # fmt: skip
+def test_a_page_shows_any_name_as_plain_short_text(found, name):
+    labels = [{**one, "label": name} for one in found.labels]
+    classes = [{**one, "label": name} for one in found.classes]
+    mistakes = [replace(one, node=name, label=name, predicted=name) for one in found.mistakes]
+    text = page(replace(found, name=name, labels=labels, classes=classes, mistakes=mistakes))
+    parser = Tags()
+    parser.feed(text)
+    assert not [tag for tag, attrs in parser.tags if tag == "script" or "onload" in attrs]
+    assert not re.search("[\x00-\x08\x0e-\x1f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", text)
+    assert len(text.encode()) < 2_000_000
 
 
 def test_the_command_writes_the_page_and_prints_the_numbers(run, graph, model, tmp_path):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Iterable, Sequence
-from html import escape
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -11,6 +12,25 @@ from string import Template
 from nodewise._util.atomic import AnyPath
 from nodewise._util.errors import InputError, StoreError
 from nodewise._version import __version__
+
+LONGEST = 300  # characters of a name that a page shows
+# Characters that a reader does not see: controls, halves of characters, and what turns the direction of text around.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+
+
+def escape(text: str, most: int = LONGEST) -> str:
+    """Text of anyone's as HTML: no markup, nothing unseen, and not endless.
+
+    >>> escape("<b>\\u202eevil")
+    '&lt;b&gt;\ufffdevil'
+    """
+    text = text if len(text) <= most else f"{text[: most - 1]}…"
+    return html.escape(seen(text))
+
+
+def seen(text: str) -> str:
+    """Text in which nothing is unseen."""
+    return _UNSEEN.sub("\ufffd", text)
 
 
 def new_target(path: AnyPath, endings: Sequence[str], overwrite: bool) -> Path:
@@ -35,7 +55,7 @@ def section(title: str, *parts: str) -> str:
 
 
 def paragraph(words: str) -> str:
-    return f"<p>{escape(words)}</p>"
+    return f"<p>{escape(words, most=10 * LONGEST)}</p>"
 
 
 def facts(*pairs: tuple[str, str]) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from nodewise._util.errors import InputError
+from nodewise._util.page import seen
 from nodewise.report.findings import Share
 
 # matplotlib draws with these; the page knows what they are.
@@ -63,7 +64,7 @@ def bars(title: str, names: Sequence[str], values: Sequence[float], xlabel: str,
     def draw(axis: Any) -> None:
         places = range(len(names))
         axis.barh(places, values, color=ACCENT, height=0.7)
-        axis.set_yticks(places, [_short(name) for name in names])
+        axis.set_yticks(places, [_short(name) for name in names], parse_math=False)  # a $ in a name is a $
         axis.invert_yaxis()
         axis.grid(axis="y", visible=False)
         axis.set_xlabel(xlabel)
@@ -111,4 +112,4 @@ def calibration(title: str, found: Sequence[Share]) -> str:
 
 
 def _short(name: str, most: int = 24) -> str:
-    return name if len(name) <= most else f"{name[: most - 1]}…"
+    return seen(name if len(name) <= most else f"{name[: most - 1]}…")

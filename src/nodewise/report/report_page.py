@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from pathlib import Path
 
 from nodewise._util.atomic import AnyPath, new_file
-from nodewise._util.page import facts, figures, new_target, paragraph, section, table
+from nodewise._util.page import escape, facts, figures, new_target, paragraph, section, table
 from nodewise._util.page import page as whole_page
 from nodewise._util.progress import Progress, silent
 from nodewise.graph import Graph
