@@ -68,22 +68,18 @@ def summary(results: dict[str, Any]) -> list[str]:
     """The table of all readers, for people."""
     columns = ["cases", "accepted", "refused", *FAILURES.values(), "most memory added"]
     lines = ["| reader | " + " | ".join(columns) + " |", "| --- |" + " ---: |" * len(columns)]
-    rows = {name: results[name] for name in READERS if name in results}
-    total = {key: sum(row[key] for row in rows.values()) for key in ("cases", "accepted", "refused")}
-    for name, row in {**rows, "**all**": total}.items():
-        failed = [
-            (row if kind in row else {kind: {k: v for r in rows.values() for k, v in r[kind].items()}})[kind]
-            for kind in FAILURES
-        ]
-        counts = [
-            row["cases"],
-            row["accepted"],
-            row["refused"],
-            *(sum(one["count"] for one in kind.values()) for kind in failed),
-        ]
-        most = row["most_memory"] if "most_memory" in row else max(r["most_memory"] for r in rows.values())
-        lines.append(f"| {name} | " + " | ".join(f"{count:,}" for count in counts) + f" | {most / 1e6:.0f} MB |")
+    rows = {name: _counts(results[name]) for name in READERS if name in results}
+    total = [sum(column) for column in zip(*rows.values(), strict=True)]
+    most = {name: results[name]["most_memory"] for name in rows}
+    for name, counts in {**rows, "**all**": total}.items():
+        added = most.get(name, max(most.values()))
+        lines.append(f"| {name} | " + " | ".join(f"{count:,}" for count in counts) + f" | {added / 1e6:.0f} MB |")
     return lines
+
+
+def _counts(row: dict[str, Any]) -> list[int]:
+    failed = [sum(found["count"] for found in row[kind].values()) for kind in FAILURES]
+    return [row["cases"], row["accepted"], row["refused"], *failed]
 
 
 def failures(results: dict[str, Any]) -> list[str]:
