@@ -126,6 +126,8 @@ class Known:
         run = new.must(new.words(), count=operations)
         if job.items(new.place / job.output) != expected:
             raise SystemExit(f"{job.name}: two runs wrote different outputs")
+        if left := [name for name in new.names() if "/." in f"/{name}"] + list(listing(new.tmp)):
+            raise SystemExit(f"{job.name}: leaves {left[:5]} behind without any disturbance")
         size = 0
         if sizes:
             large = Case(folder / f"{job.name}, size", job, folder / "inputs")
