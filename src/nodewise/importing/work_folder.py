@@ -27,10 +27,11 @@ from nodewise._util.os_errors import writing
 from nodewise._util.run_folder import RunFolder
 from nodewise._util.types import AnyArray
 from nodewise._version import __version__
+from nodewise.graph.unchecked import REPAIR
 from nodewise.importing.checksums import Checksums
 from nodewise.store import is_store
 from nodewise.store.blocks import check_blocks, check_size
-from nodewise.store.manifest import MANIFEST, REPAIR, StoredFile
+from nodewise.store.manifest import MANIFEST, StoredFile
 from nodewise.store.writing import write_array
 
 NOTE_SECONDS = 5.0  # at least, between two journals
