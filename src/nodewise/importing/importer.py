@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -19,6 +18,7 @@ from nodewise._util.atomic import AnyPath
 from nodewise._util.errors import InputError
 from nodewise._util.memory import memory_budget
 from nodewise._util.progress import Progress, silent
+from nodewise._util.temporary import temporary_folder
 from nodewise._util.types import AnyArray
 from nodewise.formats.columns import is_text_type
 from nodewise.formats.csv import LABEL_NAMES, NODE_NAMES, checked_delimiter
@@ -66,8 +66,8 @@ def import_graph(
     """
     if not options.get("name") and isinstance(edges, str | os.PathLike):
         options["name"] = Path(edges).name.split(".")[0]
-    with tempfile.TemporaryDirectory(prefix="nodewise-") as folder:
-        store = Path(folder, "graph")
+    with temporary_folder() as folder:
+        store = folder / "graph"
         import_store(edges, store, features, labels, **options)
         return _in_memory(open_store(store, verify=False))
 

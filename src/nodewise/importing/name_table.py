@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -13,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from nodewise._util.errors import InputError
+from nodewise._util.temporary import temporary_folder
 from nodewise._util.threads import map_chunks, thread_count
 from nodewise._util.types import AnyArray, IntArray
 from nodewise.graph.adjacency import MAX_NODES
@@ -83,8 +83,8 @@ def load_kernels() -> None:
     """Load or compile all kernels, so that their memory counts as in use from now on."""
     names = pa.array(["a", "b"], pa.large_string())
     estimate_names([names])
-    with tempfile.TemporaryDirectory(prefix="nodewise-") as folder:
-        table = NameTable(Path(folder), 1 << 20)
+    with temporary_folder() as folder:
+        table = NameTable(folder, 1 << 20)
         table.number(names)
         table._grow()
         table.file.close()
