@@ -88,12 +88,14 @@ def _read_one_hot(path: Path) -> AnyArray:
 
 def _read_neighbours(path: Path) -> dict[int, list[int]]:
     loaded = _unpickle(path)
-    whole = isinstance(loaded, dict) and all(isinstance(node, int) for node in loaded)
-    if not whole or not all(
-        isinstance(near, list) and all(isinstance(v, int) for v in near) for near in loaded.values()
-    ):
+    whole = isinstance(loaded, dict) and all(map(_is_id, loaded))
+    if not whole or not all(isinstance(near, list) and all(map(_is_id, near)) for near in loaded.values()):
         raise _wrong(path, f"holds a {type(loaded).__name__}; expected a dictionary from node ids to lists of node ids")
     return dict(loaded)
+
+
+def _is_id(node: Any) -> bool:
+    return isinstance(node, int) and 0 <= node < 2**62
 
 
 def _edges(neighbours: dict[int, list[int]]) -> IntArray:

@@ -105,7 +105,7 @@ class Zip(Files):
         self.name = source.stem if isinstance(source, Path) else label
         with self._reading(label):
             self._archive = zipfile.ZipFile(source)
-        self._infos = {info.filename: info for info in self._archive.infolist() if not info.is_dir()}
+        self._infos = {info.filename: info for info in self._archive.infolist() if not info.filename.endswith("/")}
         for name in self._infos:
             place = PureWindowsPath(name)  # knows both '/' and '\' between folders
             if place.anchor or ".." in place.parts:
