@@ -44,6 +44,13 @@ def free_port() -> int:
         return int(taken.getsockname()[1])
 
 
+def command_line(pid: str) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""  # it has ended
+
+
 class Server:
     """A server that answers once this is made, and is killed in the end."""
 
@@ -51,7 +58,7 @@ class Server:
         self.port = free_port()
         command = [sys.executable, "-m", "nodewise", "serve", str(model), str(store), "--port", str(self.port)]
         self.process = subprocess.Popen([*command, *options], **popen)
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while not self.answers():
             if time.monotonic() > deadline or self.process.poll() is not None:
                 self.kill()
@@ -80,12 +87,9 @@ class Server:
 
     def workers(self) -> list[int]:
         """The processes that answer: those that listen on the port, without the parent where there are several."""
-        found = [
-            int(pid) for pid in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        ]
-        return [pid for pid in found if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()] or [
-            self.process.pid
-        ]
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        found = [int(pid) for pid in children if b"spawn_main" in command_line(pid)]
+        return found or [self.process.pid]
 
     def memory(self, pid: int | None = None) -> float:
         """Megabytes that a process holds, less the pages of mapped files."""

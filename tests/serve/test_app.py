@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import threading
+import time
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import attacks
 import nodewise as nw
+from nodewise._util.errors import StoreError
+from nodewise.graph.names import places_of
 
 pytest.importorskip("fastapi")
+import uvicorn
 from starlette.testclient import TestClient
 
 from nodewise.serve import guards
 from nodewise.serve.answers import Answers
 from nodewise.serve.app import PAGES, make_app
 from nodewise.serve.batching import Batcher, QueueFullError
+from nodewise.serve.connections import Connection
 
 HERE = "http://127.0.0.1:8000"
 
@@ -167,6 +174,98 @@ def test_pages_carry_a_policy_and_no_address_of_another_site(client):
 def test_no_request_is_an_error_of_the_server(client, path, method, body):
     content = {"content": body} if isinstance(body, bytes) else {"json": body}
     assert client.request(method, path, **content).status_code < 500
+
+
+def test_a_node_that_a_graph_without_names_does_not_have_is_404_with_those_it_has(model, graph):
+    bare = TestClient(make_app(Answers(model, graph.replace(node_names=None))), base_url=HERE)
+    for node in (300, "300", "nobody", "9" * 500):
+        answer = bare.post("/predict", json={"nodes": [node]})
+        assert (answer.status_code, "ids go from 0 to 299" in answer.text) == (404, True)
+    assert bare.post("/predict", json={"nodes": ["299"]}).status_code == 200
+
+
+def test_all_names_of_a_question_are_looked_up_at_once_and_not_on_the_event_loop(client, monkeypatch):
+    looks = []
+
+    def look(wanted, names):
+        looks.append(threading.current_thread().name)
+        return places_of(wanted, names)
+
+    monkeypatch.setattr("nodewise.serve.answers.places_of", look)
+    names = [f"node {i}" for i in range(200)]
+    assert client.post("/predict", json={"nodes": names}).status_code == 200
+    assert client.post("/predict-new", json={"nodes": [{"neighbours": names}]}).status_code == 200
+    assert [name.split("_")[0] for name in looks] == ["answers", "others"]
+
+
+def test_a_store_that_cannot_be_read_is_503_and_its_path_stays_in_the_log(model, graph, caplog):
+    answers = Answers(model, graph)
+
+    def unreadable(nodes):
+        raise StoreError("/home/me/store: damaged")
+
+    answers.probabilities = unreadable
+    answer = TestClient(make_app(answers), base_url=HERE).post("/predict", json={"nodes": [1]})
+    assert answer.status_code == 503
+    assert "/home" not in answer.text
+    assert "/home/me/store: damaged" in caplog.text
+
+
+def test_bodies_of_all_requests_together_are_bounded(model, graph, monkeypatch):
+    monkeypatch.setattr(guards, "MOST_BODIES", 100)
+    small = TestClient(make_app(Answers(model, graph)), base_url=HERE)
+    for _ in range(3):  # what was refused is no longer counted
+        answer = small.post("/predict", content=b" " * 200)
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+        assert small.post("/predict", json={"nodes": [1]}).status_code == 200
+
+
+# ---------------------------------------------------------------------- connections
+
+
+@pytest.fixture
+def port(client):
+    """A server in a thread that holds up to four connections."""
+    config = uvicorn.Config(client.app, port=0, log_level="error", http=Connection, limit_concurrency=5)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield server.servers[0].sockets[0].getsockname()[1]
+    server.should_exit = True
+    thread.join(10)
+
+
+def closes(connection, more=b""):
+    """Whether the server ends a connection within some seconds, though more is sent on it."""
+    deadline = time.monotonic() + 10
+    try:
+        while time.monotonic() < deadline:
+            connection.sendall(more)
+            time.sleep(0.05)
+            connection.settimeout(0.01)
+            with contextlib.suppress(TimeoutError):
+                if not connection.recv(1000):
+                    return True
+    except OSError:
+        return True
+    return False
+
+
+def test_silent_connections_make_room_for_others(port):
+    with contextlib.ExitStack() as stack:
+        silent = [stack.enter_context(socket.create_connection(("127.0.0.1", port), 5)) for _ in range(20)]
+        assert attacks.send(port, attacks.get("/healthz")).startswith(b"HTTP/1.1 200")
+        assert closes(silent[0])
+
+
+@pytest.mark.parametrize("begun", ["", "GET /about HTTP/1.1\r\nx: a", "GET / HTTP/1.1\r\nhost: localhost\r\n\r\nG"])
+def test_a_request_that_does_not_come_to_its_end_ends_the_connection(port, begun, monkeypatch):
+    monkeypatch.setattr("nodewise.serve.connections.SECONDS", 0.2)
+    with socket.create_connection(("127.0.0.1", port), 5) as slow:
+        slow.sendall(begun.encode())
+        assert closes(slow, b"a" if begun else b"")
 
 
 # ---------------------------------------------------------------------- batches

@@ -69,3 +69,15 @@ def test_a_worker_that_is_killed_is_replaced_and_none_outlives_the_parent(paths)
         while any(os.path.exists(f"/proc/{pid}") for pid in now):
             assert time.monotonic() < deadline
             time.sleep(0.05)
+
+
+def test_sigterm_ends_with_exit_code_0_and_leaves_nobody_without_an_answer(paths):
+    with Server(*paths) as server:
+        kept = [Asking(server, new=False) for _ in range(4)]
+        time.sleep(0.3)
+        code, _ = server.stop()
+        for one in kept:
+            one.end()
+        assert code == 0
+        assert all(one.spent for one in kept)
+        assert [one.failed for one in kept] == [[]] * 4

@@ -48,6 +48,9 @@ class Connection(H11Protocol):
             for one in self._oldest_first:
                 if one is not self and one.request_is_missing():
                     one.transport.abort()
+                    # Now: asyncio tells of its end only once all new connections have been taken.
+                    self._oldest_first.pop(one)
+                    self.connections.discard(one)
                     break  # where all others are being answered, this one gets 503
 
     def connection_lost(self, exc: Exception | None) -> None:
