@@ -85,7 +85,7 @@ class TextTable:
     def most_rows(self) -> int:
         """About how many rows there are, rather too many: half as many again as the first megabyte suggests."""
         with _reading(self.path):
-            file, stream = _opened_bytes(self.source)
+            file, stream = opened_bytes(self.source)
             rows = stream.read(SAMPLE_BYTES).count(b"\n") + 1
             return int(1.5 * rows * self.source.stat().st_size / max(1, file.tell()))
 
@@ -167,7 +167,7 @@ def open_text(
 ) -> TextTable:
     """Read the first lines of ``path`` and find the names of its columns."""
     with _reading(path):
-        with _opened_bytes(path)[1] as stream:
+        with opened_bytes(path)[1] as stream:
             begin = stream.read(4)
         foreign = next((what for bytes_, what in FOREIGN.items() if begin.startswith(bytes_)), None)
         if foreign is not None:
@@ -240,7 +240,7 @@ def _suffix(path: Path) -> str:
     return suffixes[-1] if suffixes else ""
 
 
-def _opened_bytes(path: Path) -> tuple[Any, Any]:
+def opened_bytes(path: Path) -> tuple[Any, Any]:
     """The open file, which knows how far it was read, and the stream of its bytes, decompressed."""
     file = pa.OSFile(str(path))
     begin = file.read(4)
@@ -303,7 +303,7 @@ def _first_records(
     All of that may take up to ``most`` bytes.
     """
     comments, suffix = 0, _suffix(path)
-    with _opened_bytes(path)[1] as stream:
+    with opened_bytes(path)[1] as stream:
         # Bytes that are not text pass here: reading the column names their row.
         head = io.BufferedReader(_Head(stream, most, refusal))
         lines = io.TextIOWrapper(head, "utf-8-sig", errors="surrogateescape", newline="")
@@ -331,7 +331,7 @@ def _delimiter(line: str, suffix: str) -> str:
 
 def _opened(table: TextTable, types: Mapping[int, Any], threads: bool = True, on_uneven: Any = None) -> Any:
     """A reader of batches; Arrow reads the first one here."""
-    table.file, stream = _opened_bytes(table.source)
+    table.file, stream = opened_bytes(table.source)
     if table.delimiter == BLANK or table.lines:
         return _line_batches(table, _whole_lines(stream, table), types, threads, on_uneven)
     return pacsv.open_csv(stream, *_options(table, types, threads, on_uneven))
@@ -412,5 +412,5 @@ def _raw_batches(table: TextTable, columns: list[int], skip: int) -> Iterator[An
 
 
 def _count_quotes(path: Path) -> int:
-    with _reading(path), _opened_bytes(path)[1] as stream:
+    with _reading(path), opened_bytes(path)[1] as stream:
         return sum(part.count(b'"') for part in iter(lambda: stream.read(1 << 20), b""))
