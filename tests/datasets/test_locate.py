@@ -43,8 +43,9 @@ def cache(tmp_path: Path) -> Path:
 class Answer(io.BytesIO):
     status = 200
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, content: bytes, url: str) -> None:
         super().__init__(content)
+        self.url = url
         self.headers = http.client.HTTPMessage()
         self.headers["Content-Length"] = str(len(content))
         self.headers["Content-Type"] = "application/octet-stream"
@@ -62,7 +63,7 @@ def web(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
         name = request.full_url.rsplit("/", 1)[1]
         if name not in served:
             raise urllib.error.HTTPError(request.full_url, 404, "Not Found", http.client.HTTPMessage(), None)
-        return Answer(served[name])
+        return Answer(served[name], request.full_url)
 
     urlopen.asked = asked  # type: ignore[attr-defined]
     monkeypatch.setattr(urllib.request, "urlopen", urlopen)

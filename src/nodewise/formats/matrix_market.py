@@ -46,7 +46,8 @@ def read_matrix_market(path: Path, memory: int) -> Any:
 
 def _head(stream: Any) -> tuple[list[str], bytes]:
     """The banner and the line of sizes, and what was read beyond them."""
-    text, lines = stream.read(MOST_HEAD), []
+    text: bytes = stream.read(MOST_HEAD)
+    lines: list[str] = []
     while True:
         line, end, text = text.partition(b"\n")
         lines += [] if lines and (line.startswith(b"%") or not line.strip()) else [line.decode("ascii")]

@@ -12,7 +12,7 @@ from nodewise._util.errors import InputError
 from nodewise._util.types import IntArray
 
 AT_ONCE = 1 << 22  # names
-COMPARED = 10_000  # names, with one that does not exist
+COMPARED = 2_000  # names, with one that does not exist
 
 
 def arrow_strings(values: Any) -> Any:
@@ -82,7 +82,7 @@ def expected_name(name: str, names: Sequence[str]) -> str:
     column = column.filter(near)
     for letters in (3 * len(name) // 4, len(name) // 2, 1):
         alike = column.filter(pc.starts_with(column, name[:letters], ignore_case=True)).slice(0, COMPARED)
-        close = difflib.get_close_matches(name, alike.to_pylist(), n=1)
+        close = difflib.get_close_matches(name, alike.to_pylist(), n=3)
         if close:
-            return f"expected a node's name. Did you mean {close[0]!r}?"
+            return f"expected a node's name. Did you mean {' or '.join(map(repr, close))}?"
     return "expected a node's name"

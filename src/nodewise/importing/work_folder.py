@@ -67,7 +67,7 @@ class Work:
     def resume(self) -> None:
         """Continue where the journal ends, if there is one."""
         self.done, self.resumed = self.run.read() or {}, self.run.begun
-        self._sums = Checksums(self.folder, self.done.get("checksums"))
+        self._sums = Checksums(self.folder, self.done.pop("checksums", None))
         if not self.named:  # else nothing in the folder is needed any more
             self._check()
 
@@ -102,9 +102,9 @@ class Work:
             checksums = pool.submit(self._sums.update)
             for path in self._written:
                 flush_file(path)
-            self.done["checksums"] = checksums.result()
+            state = {**self.done, "checksums": checksums.result()}
         self._written.clear()
-        self.run.save(self.done)
+        self.run.save(state)
         self._saved = time.monotonic()
 
     @property
