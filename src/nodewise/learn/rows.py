@@ -188,7 +188,7 @@ class DiffusedRows(RowMaker):
 
     def group_size(self, graph: Graph, nodes: IntArray) -> int:
         """As many as leave their weights room in the memory: features in a file are read once for all of them."""
-        if self.params.engine == "exact":
+        if self.params.engine == "exact" or nodes.size == 1:
             return graph.num_nodes
         return max(1, memory_budget(self.memory) // (ENTRY_BYTES * self.planned(graph, nodes).most_neighbours))
 
