@@ -22,7 +22,7 @@ import numpy as np
 from nodewise._util.atomic import new_file
 from nodewise._util.errors import InputError, StoreError
 from nodewise._util.os_errors import writing
-from nodewise._util.run_folder import RunFolder, write_json
+from nodewise._util.run_folder import REFUSED, RunFolder, write_json
 from nodewise._util.threads import map_chunks, thread_count
 from nodewise._util.types import IntArray
 from nodewise.batch.predictions import COLUMNS as TABLE_COLUMNS
@@ -157,8 +157,7 @@ def job_folder(job: Job, nodes: IntArray | None, overwrite: bool, one_file: Path
                 f"another name"
             )
         if before is not None:
-            blocks = before["blocks"]
-            job = dataclasses.replace(job, blocks=blocks and tuple((first, last) for first, last in blocks))
+            job = dataclasses.replace(job, blocks=_blocks_of(job, before))
         run.save(dataclasses.asdict(job))
         if nodes is not None:
             with new_file(job.folder / NODES) as temporary, temporary.open("wb") as stream:
@@ -166,6 +165,15 @@ def job_folder(job: Job, nodes: IntArray | None, overwrite: bool, one_file: Path
         yield job
         if one_file is not None:
             run.clear()
+
+
+def _blocks_of(job: Job, state: Any) -> tuple[tuple[int, int], ...] | None:
+    """The blocks of columns of the run that this one continues."""
+    try:
+        blocks = state["blocks"]
+        return None if blocks is None else tuple((int(first), int(last)) for first, last in blocks)
+    except (KeyError, TypeError, ValueError) as error:
+        raise StoreError(f"{job.output}: does not say how its columns are divided ({error}); {REFUSED}") from error
 
 
 def missing_shards(job: Job) -> list[int]:

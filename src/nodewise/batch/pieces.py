@@ -73,6 +73,8 @@ def _opened(job: Job) -> tuple[DiffusedRows, Graph]:
 def _rows(job: Job, chunk: int, maker: DiffusedRows, graph: Graph) -> Iterator[tuple[IntArray, FloatArray]]:
     """Nodes of a chunk and their final rows, up to ROWS_BYTES at a time; at least once, even without nodes."""
     columns = None if job.blocks is None else [_columns(job, block) for block in range(len(job.blocks))]
+    if columns is not None and sum(part.shape[1] for part in columns) != graph.num_features:
+        raise StoreError(f"{job.output}: its columns are not those of the graph; delete the folder to start again")
     first, end = job.range_of(chunk)
     step = max(1, ROWS_BYTES // (4 * max(1, maker.width(graph))))
     for start in range(first, max(end, first + 1), step):
