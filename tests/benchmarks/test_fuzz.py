@@ -17,7 +17,7 @@ from fuzz_damage import KNOWN, damaged
 from fuzz_readers import READERS
 
 ROOT = Path(__file__).parents[2]
-CASES = 30  # of each reader: about a minute in all
+CASES = 15  # of each reader: about a minute in all
 # The same cases each time, so that a failure is about the change under test and not about luck; others on request.
 SEED = os.environ.get("NODEWISE_FUZZ_SEED", "0")
 
@@ -37,12 +37,12 @@ def test_no_reader_answers_a_damaged_file_with_more_than_an_error(tmp_path):
 
 
 BROKEN = """
-import fuzz_readers, os, time, dataclasses
+import fuzz_readers, os, dataclasses
 def use(case):
     head = case.path.read_bytes()[:1]
     if head not in b"{": os.kill(os.getpid(), 11)
     text = case.path.read_text("utf-8", "replace")
-    if "null" in text: time.sleep(30)
+    while "null" in text: pass
     if "NaN" in text: waste = bytearray(400 << 20)
     if "true" in text: raise KeyError("foreign")
 fuzz_readers.READERS["preset"] = dataclasses.replace(fuzz_readers.READERS["preset"], use=use)
