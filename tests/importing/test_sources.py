@@ -267,6 +267,15 @@ def test_a_query_that_gives_no_edges_is_one_error_that_names_it(engine, query, m
         import_graph(database(engine) + query)
 
 
+def test_a_view_of_a_database_reads_no_other_file(tmp_path):
+    (tmp_path / "secret.csv").write_text("a,b\nx,y\n")
+    ask = database("duckdb")
+    with pytest.importorskip("duckdb").connect("d.db") as connection:
+        connection.execute(f"create view stolen as select * from read_csv('{tmp_path / 'secret.csv'}')")
+    with pytest.raises(InputError, match=r"(?s)^duckdb:d\.db\?select \* from stolen.*disabled"):
+        import_graph(ask + "select * from stolen")
+
+
 def test_a_query_is_spelled_with_a_file_and_a_select():
     for wrong in ("sqlite:d.db", "sqlite:d.db?", "duckdb:?select 1"):
         with pytest.raises(InputError, match=r"expected sqlite:FILE\?SELECT"):

@@ -174,7 +174,7 @@ def _zero_or_one(column: Column) -> AnyArray:
     return numbers.astype(np.int8)
 
 
-class _MixedTypesError(Exception):
+class _MixedTypesError(InputError):
     """A column changed its type within the file."""
 
 
@@ -187,7 +187,10 @@ def whole_columns(table: Table, kinds: Mapping[int, Any], memory: int) -> list[C
             mine.extend(columns.decoded(column).values.chunks)
             taken += TIMES * mine[-1].nbytes
             if mine[-1].type != mine[0].type:
-                raise _MixedTypesError
+                raise _MixedTypesError(
+                    f"{table.path}: a column is {mine[0].type} at first and {mine[-1].type} later; expected one type in "
+                    f"all of it. Write the file again"
+                )
         if taken > room:
             raise too_small(f"reading {table.path}", memory, memory + 2 * taken)
     return [

@@ -164,6 +164,7 @@ class FileImport:
         edges, base = self._edges(), self.base
         free = names_room(edges.parts(True), edges.weighted, edges.count or edges.most, self.memory)
         room = self.work.done.get("names_room") or self._table_bytes(edges, free)
+        room = min(room, 2 * self.memory) if self.work.resumed else room  # more than it can be was not our journal's
         self.work.note(names_room=room)
         names = NameTable(self.work.folder, room, keep=self.work.done.get("names", 0))
         try:

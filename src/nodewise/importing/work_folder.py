@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from nodewise._util.atomic import AnyPath, beside, check_new_folder, flush, flush_file, flush_folder, name_folder
-from nodewise._util.errors import InputError, StoreError
+from nodewise._util.errors import InputError, NodewiseError, StoreError
 from nodewise._util.memory import show_bytes
 from nodewise._util.os_errors import writing
 from nodewise._util.run_folder import RunFolder
@@ -35,6 +35,7 @@ from nodewise.store.manifest import MANIFEST, StoredFile
 from nodewise.store.writing import write_array
 
 NOTE_SECONDS = 5.0  # at least, between two journals
+MALFORMED = (TypeError, ValueError, LookupError, AttributeError, OverflowError)  # from a journal that is not ours
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _RESUME = "pass --resume to continue it, or --overwrite to start over (Python: resume=True, overwrite=True)"
 _SAME = "run the same command with the same files, or pass --overwrite to start over"
@@ -67,9 +68,19 @@ class Work:
     def resume(self) -> None:
         """Continue where the journal ends, if there is one."""
         self.done, self.resumed = self.run.read() or {}, self.run.begun
-        self._sums = Checksums(self.folder, self.done.pop("checksums", None))
-        if not self.named:  # else nothing in the folder is needed any more
-            self._check()
+        try:
+            self._sums = Checksums(self.folder, self.done.pop("checksums", None))
+            if not self.named:  # else nothing in the folder is needed any more
+                self._check()
+        except MALFORMED as error:
+            raise self.damaged("its journal") from error
+
+    def damaged(self, what: str) -> StoreError:
+        """The error for an import that cannot continue."""
+        return StoreError(
+            f"{self.output}: the import cannot continue, because a file of it was damaged ({what}); pass --overwrite "
+            f"to start over (Python: overwrite=True)"
+        )
 
     def _check(self) -> None:
         """Raise if a file that the journal mentions is not what was written."""
@@ -81,11 +92,7 @@ class Work:
             if self.finished and self.done["finished"] != _checksum(self.store):
                 raise StoreError(f"{self.store / MANIFEST}: does not match its checksum")
         except StoreError as error:
-            what = str(error).removesuffix(f"; {REPAIR}")
-            raise StoreError(
-                f"{self.output}: the import cannot continue, because a file of it was damaged ({what}); pass "
-                f"--overwrite to start over (Python: overwrite=True)"
-            ) from error
+            raise self.damaged(str(error).removesuffix(f"; {REPAIR}")) from error
 
     def note(self, *written: Path, **done: Any) -> None:
         """Add to what is done, which depends on the files ``written``; the journal follows every few seconds."""
@@ -191,6 +198,8 @@ def working(output: AnyPath, job: Mapping[str, Any], overwrite: bool, resume: bo
                     work.discard()
                 elif work.run.begun:
                     work.save()
+            if work.resumed and isinstance(error, MALFORMED) and not isinstance(error, NodewiseError):
+                raise work.damaged("its journal") from error  # such as a count that is below 0
             raise
 
 
