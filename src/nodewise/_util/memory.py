@@ -27,6 +27,8 @@ def parse_bytes(amount: str | int) -> int:
     >>> parse_bytes("4GB"), parse_bytes("1.5 GiB"), parse_bytes("512m")
     (4000000000, 1610612736, 512000000)
     """
+    if type(amount) is int and amount >= 0:
+        return amount
     match = _AMOUNT.fullmatch(str(amount))
     unit = match[2].lower() if match else ""
     if match is None or unit not in _UNITS:

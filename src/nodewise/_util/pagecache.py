@@ -60,9 +60,11 @@ def file_span(array: Any) -> FileSpan | None:
 def check_mapped(*arrays: Any) -> None:
     """Raise if a file that an array is mapped from was truncated since; what replaced it by name does not matter."""
     for array in arrays:
-        span, base = file_span(array), _map_of(array)
-        if span is not None and base is not None:
-            _check_end(span, base._mmap.size())
+        base = _map_of(array)
+        if base is not None and base.filename is not None:
+            size = base._mmap.size()
+            if size < base.offset + base.nbytes and (span := file_span(array)) is not None:
+                _check_end(span, size)
 
 
 def _map_of(array: Any) -> Any:

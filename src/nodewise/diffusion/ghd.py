@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -34,6 +35,11 @@ def ghd(omega: float, rho: float, hops: int | AnyArray) -> DoubleArray:
 def last_hop(omega: float, rho: float) -> int:
     """The hop after which each hop has less than ``NEGLIGIBLE`` of the total weight."""
     check_ghd(omega, rho)
+    return _last_hop(omega, rho)
+
+
+@functools.lru_cache(maxsize=256)
+def _last_hop(omega: float, rho: float) -> int:
     peak, log_total = _log_terms(omega, rho)
     hop = _peak_hop(omega, rho)
     low, high = hop, max(1, 2 * hop)
@@ -73,6 +79,7 @@ def _peak_hop(omega: float, rho: float) -> int:
     return int(omega ** (1 / rho)) if rho > 0 and omega > 1 else 0
 
 
+@functools.lru_cache(maxsize=256)
 def _log_terms(omega: float, rho: float) -> tuple[float, float]:
     """The largest ``log`` term, and ``log C`` less that: the sum goes on until the next term is under 1e-12 of it."""
     peak = float(_log_term(omega, rho, _peak_hop(omega, rho)))

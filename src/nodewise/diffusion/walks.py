@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 import threading
+from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
@@ -109,8 +110,8 @@ def walk(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) -> S
     mass, adjacency = MASSES.index(how.mass), _adjacency(graph)
     _check_room(targets, most, most, longest, how)
 
-    def scratch() -> Callable[..., int]:
-        keys, values, used = _table(graph, most, how.width)
+    def scratch(tables: _Tables) -> Callable[..., int]:
+        keys, values, _, used = tables
         path = np.empty(kernels.BATCH * max(longest, 1), node_dtype(graph))
         edge = np.empty(kernels.BATCH, np.int64)
 
@@ -122,7 +123,7 @@ def walk(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) -> S
 
         return run
 
-    return _sample(graph, targets, lengths, how, scratch, most)
+    return _sample(graph, targets, lengths, how, scratch, most, most)
 
 
 def stratify(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) -> Sampled:
@@ -137,9 +138,8 @@ def stratify(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) 
         adjacency, moves = (graph.indptr, *adjacency[1:]), graph.num_entries + 1
     _check_room(targets, most, min(most, how.first_k), longest, how)
 
-    def scratch() -> Callable[..., int]:
-        keys, values, used = _table(graph, most, how.width)
-        waiting = np.zeros(keys.size, np.int32)
+    def scratch(tables: _Tables) -> Callable[..., int]:
+        keys, values, waiting, used = tables
         frontier = np.empty(min(how.theta, most) + 1, np.int32)
         edge, amount = np.empty(moves, np.int64), np.empty(moves, np.int32)
         ranks = np.empty(most, np.float64)
@@ -153,7 +153,7 @@ def stratify(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) 
 
         return run
 
-    return _sample(graph, targets, lengths, how, scratch, min(most, how.first_k))
+    return _sample(graph, targets, lengths, how, scratch, most, min(most, how.first_k))
 
 
 def _adjacency(graph: Graph) -> tuple[AnyArray, AnyArray, DoubleArray]:
@@ -175,9 +175,31 @@ def most_entries(most: int, longest: int, how: Sampling) -> int:
     return min(most * how.width, how.theta * longest + 1) if how.per_hop else most
 
 
-def _table(graph: Graph, most: int, width: int) -> tuple[AnyArray, DoubleArray, AnyArray]:
+_Tables: TypeAlias = tuple[AnyArray, DoubleArray, AnyArray, AnyArray]  # nodes, values, walkers waiting, slots in use
+_SPARE: deque[tuple[Any, _Tables]] = deque(maxlen=4)  # tables that are clear, for the next to use, and what they fit
+MOST_SPARE = 1 << 19  # slots of a table that is kept
+_spare_lock = threading.Lock()
+
+
+def _tables(kind: tuple[type, int, int]) -> _Tables:
+    """Clear tables for nodes of a type, so many of them and of their values.
+
+    Kernels leave them clear, so they are used again: to make them takes half a millisecond, which counts for one node.
+    """
+    with _spare_lock:
+        for place, (fits, tables) in enumerate(_SPARE):
+            if fits == kind:
+                del _SPARE[place]
+                return tables
+    dtype, most, width = kind
     size = _slots(most)
-    return np.zeros(size, node_dtype(graph)), np.zeros(size * width), np.empty(most + 1, np.int32)
+    return np.zeros(size, dtype), np.zeros(size * width), np.zeros(size, np.int32), np.empty(most + 1, np.int32)
+
+
+def _keep(kind: tuple[type, int, int], tables: _Tables) -> None:
+    if tables[1].size <= MOST_SPARE:
+        with _spare_lock:
+            _SPARE.append((kind, tables))
 
 
 def _slots(most: int) -> int:
@@ -200,18 +222,24 @@ def _sample(
     targets: IntArray,
     lengths: IntArray,
     how: Sampling,
-    scratch: Callable[[], Callable[..., int]],
+    scratch: Callable[[_Tables], Callable[..., int]],
     most: int,
+    kept: int,
 ) -> Sampled:
-    """Let threads take chunks of targets until none is left, each with its own scratch, and join what they found."""
+    """Let threads take chunks of targets until none is left, each with its own scratch, and join what they found.
+
+    ``most``: nodes that one target may visit; ``kept``: those of them that get a weight.
+    """
     chunks = range(0, targets.size, CHUNK)
-    room = CHUNK * most_entries(most, int(lengths.max(initial=0)), how)
+    room = CHUNK * most_entries(kept, int(lengths.max(initial=0)), how)
     counts = _Counts(*(np.zeros(targets.size * width, np.int64) for width in (how.width, 1, 1)))
     found: list[tuple[AnyArray, AnyArray]] = [(np.empty(0), np.empty(0))] * len(chunks)
     turn, stopped = itertools.count(), threading.Event()
+    kind = node_dtype(graph), most, how.width
 
     def work(_: int) -> None:
-        run = scratch()
+        tables = _tables(kind)
+        run = scratch(tables)
         nodes, weights = np.empty(room, node_dtype(graph)), np.empty(room, np.float32)
         while (chunk := next(turn)) < len(chunks) and not stopped.is_set():
             part = slice(chunks[chunk], chunks[chunk] + CHUNK)
@@ -219,6 +247,7 @@ def _sample(
             if total == kernels.OUTSIDE:
                 raise graph.damaged()
             found[chunk] = nodes[:total].copy(), weights[:total].copy()
+        _keep(kind, tables)
 
     try:
         map_chunks(work, range(min(how.threads, len(chunks))), how.threads)
