@@ -188,8 +188,8 @@ def whole_columns(table: Table, kinds: Mapping[int, Any], memory: int) -> list[C
             taken += TIMES * mine[-1].nbytes
             if mine[-1].type != mine[0].type:
                 raise _MixedTypesError(
-                    f"{table.path}: a column is {mine[0].type} at first and {mine[-1].type} later; expected one type in "
-                    f"all of it. Write the file again"
+                    f"{table.path}: a column is {mine[0].type} at first and {mine[-1].type} later; expected one type "
+                    f"in all of it. Write the file again"
                 )
         if taken > room:
             raise too_small(f"reading {table.path}", memory, memory + 2 * taken)
