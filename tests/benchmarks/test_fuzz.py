@@ -13,10 +13,11 @@ import pytest
 if sys.platform != "linux":
     pytest.skip("workers are forked, and memory is read from /proc", allow_module_level=True)
 
+from fuzz import FAILURES
 from fuzz_damage import KNOWN, damaged
 from fuzz_readers import READERS
 
-ROOT = Path(__file__).parents[2]
+SCRIPTS = Path(__file__).parents[2] / "benchmarks"
 CASES = 15  # of each reader: about a minute in all
 # The same cases each time, so that a failure is about the change under test and not about luck; others on request.
 SEED = os.environ.get("NODEWISE_FUZZ_SEED", "0")
@@ -24,7 +25,7 @@ SEED = os.environ.get("NODEWISE_FUZZ_SEED", "0")
 
 def fuzz(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command in a process without threads, from which workers are forked."""
-    command = [sys.executable, str(ROOT / "benchmarks" / "fuzz.py"), *arguments]
+    command = [sys.executable, str(SCRIPTS / "fuzz.py"), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -34,6 +35,47 @@ def test_no_reader_answers_a_damaged_file_with_more_than_an_error(tmp_path):
     found = json.loads((tmp_path / "fuzz.json").read_text())["readers"]
     assert found.keys() == READERS.keys()
     assert all(result["cases"] == CASES and result["refused"] > 0 for result in found.values())
+
+
+BAD_READER = """
+import json, os, signal, sys
+from pathlib import Path
+import fuzz, fuzz_worker
+from fuzz_readers import Reader
+from nodewise import InputError
+
+def use(case):
+    number = int(case.path.parent.name.removeprefix("case"))
+    if number == 0:
+        raise InputError("as it should")
+    if number == 1:
+        raise KeyError("foreign")
+    if number == 2:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    while number == 3:
+        pass
+    kept = bytearray(1 << 26) if number == 4 else None
+
+fuzz_worker.HANG_SECONDS, fuzz_worker.BASE_BYTES, fuzz_worker.TIMES = 1.0, 1 << 24, 1
+reader = Reader("bad", "none", make=lambda fixed, folder: (folder / "a.bin").write_bytes(b"sample"), use=use)
+place, result = Path(sys.argv[1]), fuzz.new_result()
+(place / "samples").mkdir()
+reader.make(place, place / "samples")
+fuzz.fuzz(reader, fuzz_worker.Samples(place / "samples"), place, 0, result, 6, float("inf"))
+print(json.dumps(result))
+"""
+
+
+def test_each_kind_of_failure_is_counted_and_the_other_cases_go_on(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", BAD_READER, str(tmp_path)], check=False, capture_output=True, text=True, cwd=SCRIPTS
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    cases = {kind: [found["case"] for found in result[kind].values()] for kind in FAILURES}
+    assert cases == {"foreign": [1], "crash": [2], "hang": [3], "memory": [4]}
+    assert (result["cases"], result["refused"], result["accepted"]) == (6, 1, 1)
+    assert any("SIGSEGV" in where for where in result["crash"])
 
 
 @pytest.mark.parametrize("end", [*KNOWN, ".bin"])
