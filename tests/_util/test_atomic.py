@@ -333,6 +333,13 @@ def test_the_root_of_all_folders_is_refused_like_any_other():
         atomic.check_new_folder("/", overwrite=True, ours=lambda path: False)
 
 
+@pytest.mark.parametrize("name", ["file/model", "m" * 300])
+def test_a_name_that_cannot_be_is_refused_before_the_work(tmp_path, name):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match=r"(file/model|mmm): "):
+        atomic.check_new_folder(tmp_path / name)
+
+
 def test_a_place_that_cannot_be_looked_at_is_named(tmp_path, monkeypatch):
     def exists(self):
         raise PermissionError(errno.EACCES, "Permission denied", str(self))

@@ -541,6 +541,17 @@ def test_killed_as_it_puts_one_file_together_a_run_goes_on_to_the_same_file(plac
     assert names(tmp_path) == ["out.csv", "whole.csv"]
 
 
+def test_a_run_that_is_refused_leaves_what_another_has_made(place, names, tmp_path):
+    arguments = [str(place.walks), place.store, str(tmp_path / "out.csv"), "before"]
+    subprocess.run([sys.executable, "-c", KILLED_AT_THE_END, *arguments], check=False)
+    (tmp_path / "out.csv").write_text("mine\n")
+    before = {*names(tmp_path / ".out.csv.parts")} - {".lock"}
+    with pytest.raises(StoreError, match="--overwrite"):
+        run("predict", place.exact, place.store, tmp_path / "out.csv", chunk=100)
+    assert "part-00005.parquet" in before
+    assert {*names(tmp_path / ".out.csv.parts")} - {".lock"} == before
+
+
 @pytest.mark.parametrize("left", ["._job.json", "._nodes.npy", "._summary.json", ".part-00000.parquet"])
 def test_what_a_kill_as_it_wrote_leaves_is_no_obstacle(place, names, tmp_path, left):
     (tmp_path / "out").mkdir()

@@ -317,6 +317,19 @@ def test_a_node_with_5000_neighbours_is_explained_whole(engine):
     assert nw.explain(model, graph, 0, top=15) == found
 
 
+def test_a_node_with_more_neighbours_than_walks_visit_is_explained():
+    graph = hub_graph()
+    found = check_sums(fitted(graph, engine="stratified", epsilon=0.05), graph, 0)
+    assert 64 < len(found.neighbours) < 5000
+    assert {v.hop for v in found.neighbours} == {0, 1}
+
+
+def test_a_node_that_is_only_laid_over_the_graph_is_refused():
+    graph = make_graph()
+    with pytest.raises(InputError, match="new nodes laid over it"):
+        nw.explain(fitted(graph), graph.extended([[300], [1]], graph.features[:1]), 300)
+
+
 def test_exact_models_of_large_graphs_are_explained_by_sampled_weights(monkeypatch):
     graph = make_graph()
     model = fitted(graph, engine="exact", epsilon=0.01)

@@ -186,6 +186,42 @@ def test_a_left_over_import_is_neither_lost_nor_taken_for_a_new_one(monkeypatch)
     assert verify_store("store")
 
 
+def test_an_import_that_goes_on_with_too_little_memory_keeps_its_work(monkeypatch):
+    files = write_files(names=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(building, "merge_runs", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            import_store(output="store", **files)
+    with pytest.raises(InputError, match="--memory"):
+        import_store(output="store", **files, resume=True, memory="1MB")
+    assert list(Path(".store.import/runs").iterdir())
+    import_store(output="store", **files, resume=True)
+    assert verify_store("store")
+
+
+def test_what_cannot_be_gone_on_from_is_started_over_where_overwriting_is_allowed(monkeypatch):
+    files = write_files(names=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(building, "merge_runs", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            import_store(output="store", **files)
+    import_store(output="store", **files, feature_dtype="int8", resume=True, overwrite=True)
+    assert verify_store("store")
+
+
+def test_a_damaged_store_with_the_same_manifest_is_not_taken_for_the_new_one(monkeypatch):
+    files = write_files(names=False)
+    import_store(output="store", **files, name="g")
+    expected = contents("store")
+    Path("store/indices.npy").write_bytes(bytes(len(expected["indices.npy"])))
+    with monkeypatch.context() as patch:
+        patch.setattr(work, "name_folder", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            import_store(output="store", **files, name="g", overwrite=True)
+    import_store(output="store", **files, name="g", resume=True, overwrite=True)
+    assert contents("store") == expected
+
+
 def test_a_second_import_to_the_same_output_is_refused_while_the_first_is_under_way(monkeypatch):
     """Both would write to the same files."""
     files, merge = write_files(names=False), building.merge_runs

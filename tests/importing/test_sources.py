@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import _thread
 import io
 import re
 import sqlite3
+import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from hypothesis import strategies as st
 
 from files import parquet, write
 from nodewise import Graph, InputError, open_store
+from nodewise.formats import sql
 from nodewise.formats.csv import BLANK, TextTable, _whole_lines
 from nodewise.importing import import_graph, import_store
 
@@ -274,6 +277,31 @@ def test_a_view_of_a_database_reads_no_other_file(tmp_path):
         connection.execute(f"create view stolen as select * from read_csv('{tmp_path / 'secret.csv'}')")
     with pytest.raises(InputError, match=r"(?s)^duckdb:d\.db\?select \* from stolen.*disabled"):
         import_graph(ask + "select * from stolen")
+
+
+def test_a_type_that_parquet_does_not_have_is_one_error():
+    with pytest.raises(InputError, match=r"^duckdb:d\.db\?select interval"):
+        import_graph(database("duckdb") + "select interval '1 day' a, 2 b")
+
+
+def test_rows_of_long_text_are_fetched_a_few_at_a_time(monkeypatch):
+    monkeypatch.setattr(sql, "BATCH_BYTES", 2500)
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("create table t (a)")
+        connection.executemany("insert into t values (?)", [("x" * 1000,)] * 9)
+        answer = connection.execute("select a from t")
+        assert [len(sql._fetched(answer)) for _ in range(4)] == [3, 3, 3, 0]
+
+
+def test_control_c_ends_a_query_without_an_end(monkeypatch):
+    monkeypatch.setattr(sql, "STEPS", 1000)
+    endless = "with recursive r(x) as (select 1 union all select 1 from r) select x, x from r where x = 2"
+    ask = database("sqlite")
+    timer = threading.Timer(0.5, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        import_graph(ask + endless)
+    timer.join()
 
 
 def test_a_query_is_spelled_with_a_file_and_a_select():

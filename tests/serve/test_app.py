@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 import attacks
 import nodewise as nw
-from nodewise._util.errors import StoreError
+from models import PLAIN
+from nodewise._util.errors import InputError, StoreError
 from nodewise.graph.names import places_of
 
 pytest.importorskip("fastapi")
@@ -27,6 +28,8 @@ from nodewise.serve.answers import Answers
 from nodewise.serve.app import PAGES, make_app
 from nodewise.serve.batching import Batcher, QueueFullError
 from nodewise.serve.connections import Connection
+from nodewise.serve.questions import NewNode
+from nodewise.serve.running import serve
 
 HERE = "http://127.0.0.1:8000"
 
@@ -128,6 +131,7 @@ def test_about_health_and_metrics(client):
         ("/predict-new", {"nodes": [{"neighbours": ["nobody"]}]}, 404, "there is no node 'nobody'"),
         ("/predict-new", {"nodes": [{"neighbours": [1], "features": {"z": 1}}]}, 422, "there is no feature 'z'"),
         ("/predict-new", {"nodes": [{"neighbours": [1], "features": [1.0]}]}, 422, "1 features; expected 4"),
+        ("/predict-new", {"nodes": [{"neighbours": [1] * 9000}] * 6}, 422, "54,000 neighbours in all; expected"),
         ("/predict-new", {"nodes": [{"neighbours": [1], "features": {"a": 1e300}}]}, 422, "at most 1e+16"),
     ],
 )  # fmt: skip
@@ -182,6 +186,13 @@ def test_a_node_that_a_graph_without_names_does_not_have_is_404_with_those_it_ha
         answer = bare.post("/predict", json={"nodes": [node]})
         assert (answer.status_code, "ids go from 0 to 299" in answer.text) == (404, True)
     assert bare.post("/predict", json={"nodes": ["299"]}).status_code == 200
+
+
+def test_new_nodes_of_a_graph_without_features_are_answered_each_with_neighbours_or_without():
+    plain = nw.synthetic.dcsbm(300, avg_degree=8, classes=3, features=4, seed=0).replace(features=None)
+    answers = Answers(nw.NIGCN(seed=0, **PLAIN).fit(plain, train=range(60), val=range(60, 200)), plain)
+    found = answers.predict_new([NewNode(neighbours=[1, 2]), NewNode(neighbours=[])], top=1)
+    assert len(found) == 2
 
 
 def test_all_names_of_a_question_are_looked_up_at_once_and_not_on_the_event_loop(client, monkeypatch):
@@ -251,6 +262,25 @@ def closes(connection, more=b""):
     except OSError:
         return True
     return False
+
+
+def test_what_follows_a_refused_request_is_no_traceback_in_the_log(port, caplog):
+    with socket.create_connection(("127.0.0.1", port), 10) as connection:
+        connection.sendall(b"POST /predict HTTP/1.1\r\nhost: evil\r\ntransfer-encoding: chunked\r\n\r\n")
+        assert connection.recv(1 << 16).startswith(b"HTTP/1.1 403")
+        assert closes(connection, b"ZZZ\r\n")
+    assert caplog.records == []
+
+
+def test_an_answer_that_fails_is_counted_as_500():
+    async def fails(scope, receive, send):
+        raise KeyError
+
+    metrics = guards.Metrics()
+    app = guards.Guard(fails, ["127.0.0.1"], metrics, ["/predict"])
+    with pytest.raises(KeyError):
+        TestClient(app, base_url=HERE).get("/predict")
+    assert metrics.registry.get_sample_value("nodewise_requests_total", {"path": "/predict", "status": "500"}) == 1
 
 
 def test_silent_connections_make_room_for_others(port):
@@ -334,6 +364,11 @@ def test_a_request_that_takes_too_long_is_503(model, graph, monkeypatch):
     assert answer.status_code == 503
     assert "no answer within 0.05 s" in answer.text
     gate.set()
+
+
+def test_an_epsilon_out_of_range_is_said_at_the_start():
+    with pytest.raises(InputError, match=r"epsilon=5\.0: expected a number between 0 and 1"):
+        serve("no-model", "cora", port=0, epsilon=5.0)
 
 
 def test_an_address_that_is_taken_is_one_line(model, graph, run, tmp_path):

@@ -64,6 +64,8 @@ def check_new_folder(path: AnyPath, overwrite: bool = False, *, ours: Ours | Non
     with writing(target):
         _tidy(real)
         place = next(folder for folder in (*real.parents, real) if folder.exists())
+        with contextlib.suppress(FileNotFoundError):
+            os.lstat(target)  # fails where no such name can be: too long, or inside of a file
     if not os.access(place, os.W_OK):
         raise StoreError(f"{target}: {place} is not writable; choose another place, or change its permissions")
     if not os.path.lexists(target):

@@ -150,7 +150,7 @@ def job_folder(job: Job, nodes: IntArray | None, overwrite: bool, one_file: Path
     """
     run = RunFolder(job.folder, "job", job.identity, JOB, _OURS, _ADVICE, one_file)
     with run.locked():
-        before = run.read(overwrite or one_file is not None)
+        before = run.read(overwrite or (one_file is not None and not one_file.exists()))
         if before is None and one_file is not None and one_file.exists() and not overwrite:
             raise StoreError(
                 f"{one_file}: already exists; pass --overwrite (Python: overwrite=True) to replace it, or choose "

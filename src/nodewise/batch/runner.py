@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Literal, TypeAlias
 
 from nodewise._util.atomic import beside, new_file
 from nodewise._util.errors import InputError, NodewiseError, StoreError
 from nodewise._util.progress import Progress, silent
+from nodewise._util.temporary import temporary_folder
 from nodewise._util.types import IntArray
 from nodewise.batch.job import (
     CHUNK,
@@ -111,8 +111,8 @@ def run(
         return _write(asked, nodes, Path(output), overwrite, complete)
     if ".csv" not in FORMATS[kind]:
         raise InputError(f"-: standard output is CSV, and {kind} writes Parquet; expected a .parquet file or a folder")
-    with TemporaryDirectory(prefix="nodewise-") as folder:
-        file = Path(folder) / "labels.csv"
+    with temporary_folder() as folder:
+        file = folder / "labels.csv"
         summary = _write(asked, nodes, file, overwrite, complete)
         with file.open("rb") as stream:
             shutil.copyfileobj(stream, sys.stdout.buffer)

@@ -107,7 +107,7 @@ def _import(dataset: Dataset, store: Path, data_dir: str | Path | None) -> None:
     memory = available_memory() // 2
     with open_files(first.parent if dataset.is_folder else first) as files:
         raw = dataclasses.replace(read(files, memory), name=dataset.name)
-        import_raw(raw, store, memory=memory, resume=True, provenance=provenance, files=sources)
+        import_raw(raw, store, memory=memory, resume=True, overwrite=True, provenance=provenance, files=sources)
 
 
 def _unknown_message(source: str) -> str:

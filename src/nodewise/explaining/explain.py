@@ -52,6 +52,8 @@ def explain(
         raise InputError(f"model: a {type(model).__name__}; expected a nodewise.NIGCN, or the folder of a saved one")
     model._check_fitted()
     check_graph(graph)
+    if graph.base is not graph:
+        raise InputError("graph: has new nodes laid over it; explain a node of the graph itself, or append them to it")
     check_whole("top", top)
     place, graph = _node_id(graph, node), featured(graph)
     own_maker = model.maker_on(graph).settled(graph, np.array([place]))

@@ -46,9 +46,11 @@ def _places(graph: Graph, nodes: IntArray, found: IntArray) -> Iterator[AnyArray
     for start, stop in zip(first[hubs], first[hubs] + size[hubs], strict=True):  # rows are sorted: look each one up
         row = indices[start:stop]
         yield np.flatnonzero(row[np.minimum(np.searchsorted(row, found), row.size - 1)] == found)
+    if hubs.all():
+        return
     first, size = first[~hubs], size[~hubs]
     ends = np.cumsum(size)
-    cuts = np.searchsorted(ends, np.arange(0, ends[-1] if ends.size else 0, ENTRIES))
+    cuts = np.searchsorted(ends, np.arange(0, ends[-1], ENTRIES))
     for low, high in zip(cuts, [*cuts[1:], size.size], strict=True):
         starts, sizes = first[low:high], size[low:high]
         places = np.repeat(starts - np.concatenate(([0], np.cumsum(sizes)[:-1])), sizes) + np.arange(sizes.sum())

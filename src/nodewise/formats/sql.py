@@ -9,8 +9,8 @@ from __future__ import annotations
 import dataclasses
 import re
 import sqlite3
-from collections.abc import Generator, Iterable
-from contextlib import AbstractContextManager, closing
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from nodewise._util.memory import show_bytes
 from nodewise._util.os_errors import reading
 
 ROWS = 1 << 16  # at a time
-FETCHED = 1 << 8  # of them from SQLite in one call
 BATCH_BYTES = 16 << 20  # of text, at a time
 VALUE_BYTES = 1 << 20  # that a value may have
 STEPS = 1_000_000  # of SQLite, between looks at what the user does: Ctrl-C ends a query that gives no row
@@ -67,7 +66,7 @@ class Query:
         batches = self._sqlite() if self.engine == "sqlite" else self._duckdb(memory)
         with closing(batches):
             schema = next(batches)
-            with pq.ParquetWriter(answer, schema) as writer:
+            with self._asking(pa.ArrowException), pq.ParquetWriter(answer, schema) as writer:
                 self._write(writer, batches, memory)
         return dataclasses.replace(self, answer=answer)
 
@@ -86,7 +85,8 @@ class Query:
 
     def _sqlite(self) -> Generator[Any]:
         """A schema, judged by the first rows, then the rows."""
-        with self._asking(sqlite3.Error, UnicodeError, OverflowError):  # the last two: damaged text and counts
+        errors = (sqlite3.Error, UnicodeError, OverflowError)  # the last two: damaged text and counts
+        with self._asking(*errors), _interrupts():
             address = f"{self.database.resolve().as_uri()}?mode=ro"
             with closing(sqlite3.connect(address, uri=True)) as connection:
                 connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_BYTES)
@@ -140,13 +140,24 @@ class Query:
         return reading(str(self), "a query that this database answers", errors, advice="check the query and the file")
 
 
+@contextmanager
+def _interrupts() -> Iterator[None]:
+    """Ctrl-C while SQLite works is raised in the progress handler, where sqlite3 makes an error of its own of it."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if str(error) == "interrupted":
+            raise KeyboardInterrupt from error
+        raise
+
+
 def _fetched(answer: sqlite3.Cursor) -> list[Any]:
     """The next rows: fewer than usual if they hold long text."""
     rows: list[Any] = []
     size = 0
-    while len(rows) < ROWS and size < BATCH_BYTES and (some := answer.fetchmany(min(ROWS, FETCHED))):
-        rows += some
-        size += sum(len(value) for row in some for value in row if isinstance(value, str | bytes))
+    while len(rows) < ROWS and size < BATCH_BYTES and (row := answer.fetchone()) is not None:
+        rows.append(row)
+        size += sum(len(value) for value in row if isinstance(value, str | bytes))
     return rows
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from numbers import Real
 from typing import Any
@@ -53,7 +52,10 @@ def check_number(
     name: str, value: Any, expected: str, low: float, high: float = math.inf, *, strictly: bool = False
 ) -> None:
     """Raise unless ``value`` is a finite number from ``low`` on, or ``strictly`` above it, and below ``high``."""
-    number = isinstance(value, Real) and -sys.float_info.max <= value <= sys.float_info.max
+    try:
+        number = isinstance(value, Real) and math.isfinite(value)
+    except OverflowError:  # a whole number that no float can hold
+        number = False
     if not number or not low <= value < high or (strictly and value == low):
         raise InputError(f"{name}={value!r}: expected {expected}")
 

@@ -33,7 +33,8 @@ class JoinedRows:
         self.dtype, self.size = first.dtype, int(np.prod(self.shape))
 
     def __getitem__(self, nodes: Any) -> Any:
-        nodes = np.arange(self.shape[0])[nodes]
+        if not (isinstance(nodes, np.ndarray) and nodes.dtype.kind in "iu"):
+            nodes = np.arange(self.shape[0])[nodes]  # a slice or a mask
         later = nodes >= self.first.shape[0]
         parts = [self.first[nodes[~later]], self.second[nodes[later] - self.first.shape[0]]]
         back = np.argsort(np.argsort(later, kind="stable"), kind="stable")

@@ -22,7 +22,7 @@ from typing import Any
 
 from nodewise._util.atomic import AnyPath, beside, check_new_folder, flush, flush_file, flush_folder, name_folder
 from nodewise._util.errors import InputError, NodewiseError, StoreError
-from nodewise._util.memory import show_bytes
+from nodewise._util.memory import TooLittleMemoryError, show_bytes
 from nodewise._util.os_errors import writing
 from nodewise._util.run_folder import RunFolder
 from nodewise._util.types import AnyArray
@@ -89,7 +89,7 @@ class Work:
             for name, file in self.files.items():
                 check_size(self.store / name, file)
             check_blocks(self.store, self.files)
-            if self.finished and self.done["finished"] != _checksum(self.store):
+            if self.finished and self.done["finished"] != _identity(self.store)[0]:
                 raise StoreError(f"{self.store / MANIFEST}: does not match its checksum")
         except StoreError as error:
             raise self.damaged(str(error).removesuffix(f"; {REPAIR}")) from error
@@ -122,7 +122,8 @@ class Work:
     @property
     def named(self) -> bool:
         """Whether the output is the finished store."""
-        return self.finished and self.done["finished"] == _checksum(self._target)
+        # The same files give the same checksum, so that of a damaged store that this one replaces may be no other.
+        return self.finished and [self.done["finished"], self.done.get("inode")] == _identity(self._target)
 
     @property
     def files(self) -> dict[str, StoredFile]:
@@ -151,7 +152,7 @@ class Work:
         if not self.named:  # else the last import was interrupted between these two steps
             flush(self.store)
             self._written.clear()
-            self.done["finished"] = _checksum(self.store)
+            self.done["finished"], self.done["inode"] = _identity(self.store)
             self.save()
             name_folder(
                 self.store, self._target, overwrite, lambda: check_new_folder(self.output, overwrite, ours=is_store)
@@ -184,7 +185,12 @@ def working(output: AnyPath, job: Mapping[str, Any], overwrite: bool, resume: bo
         if work.run.begun and not (resume or overwrite):
             raise StoreError(f"{output}: an import was started and not finished, in {work.folder}; {_RESUME}")
         if resume:
-            work.resume()
+            try:
+                work.resume()
+            except StoreError:
+                if not overwrite:
+                    raise
+                work.resumed = False  # other work, or damaged: start over, as asked
         if not work.named:
             check_new_folder(output, overwrite, ours=is_store)
         try:
@@ -194,12 +200,13 @@ def working(output: AnyPath, job: Mapping[str, Any], overwrite: bool, resume: bo
                 yield work
         except BaseException as error:
             with contextlib.suppress(OSError):  # the first error is the one that matters
-                if isinstance(error, InputError) or _is_disk_full(error) or not work.done:
+                enough = work.resumed and isinstance(error, TooLittleMemoryError)  # when it began
+                if (isinstance(error, InputError) and not enough) or _is_disk_full(error) or not work.done:
                     work.discard()
                 elif work.run.begun:
                     work.save()
             if work.resumed and isinstance(error, MALFORMED) and not isinstance(error, NodewiseError):
-                raise work.damaged("its journal") from error  # such as a count that is below 0
+                raise work.damaged(f"its journal: {error}") from error  # such as a count that is below 0
             raise
 
 
@@ -232,9 +239,9 @@ def _is_disk_full(error: BaseException | None) -> bool:
     return False
 
 
-def _checksum(store: Path) -> str | None:
-    """The checksum of the manifest, which has those of all files; None if there is no store."""
+def _identity(store: Path) -> list[Any]:
+    """The checksum of the manifest, which has those of all files, and the number of the folder itself."""
     try:
-        return hashlib.sha256((store / MANIFEST).read_bytes()).hexdigest()
+        return [hashlib.sha256((store / MANIFEST).read_bytes()).hexdigest(), store.stat().st_ino]
     except OSError:
-        return None
+        return ["", 0]

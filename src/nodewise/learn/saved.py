@@ -88,6 +88,8 @@ def save(
     }
     try:
         config = json.loads(json.dumps(config, default=_plain, allow_nan=False))
+    except InputError:
+        raise
     except ValueError as error:
         raise InputError(f"a parameter is not a finite number, and cannot be saved: {params}") from error
     config["config_sha256"] = _digest(config)

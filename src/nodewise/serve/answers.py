@@ -23,6 +23,7 @@ from nodewise.learn.task import featured
 from nodewise.serve.questions import About, Chance, NewNode, Prediction
 
 MOST_NAMES = 50  # features that the page lists
+MOST_LINKS = 50_000  # of the new nodes of one request; one takes some kilobytes
 
 
 class UnknownNodeError(InputError):
@@ -44,6 +45,8 @@ class Answers:
         self.explained = copy(model)  # the same networks, with this server's threads, memory and epsilon
         for name in ("threads", "memory", "epsilon"):
             setattr(self.explained, name, getattr(self.maker.params, name))
+        if self.maker.params.engine != "exact" and self.maker.params.epsilon != maker.params.epsilon:
+            self.explained.ridge_shares_ = None  # they are of the rows of training
         self._all = None  # probabilities of all nodes
         if self.maker.params.engine == "exact":
             # Exact propagation goes over the whole graph, for one node or for all: so it is done once, for all.
@@ -136,21 +139,22 @@ class Answers:
 
     def predict_new(self, nodes: Sequence[NewNode], top: int) -> list[Prediction]:
         """Predictions for nodes that are not in the graph, each on its own."""
+        links = sum(len(node.neighbours) for node in nodes)
+        if links > MOST_LINKS:
+            raise InputError(
+                f"{links:,} neighbours in all; expected at most {MOST_LINKS:,}. Ask about fewer nodes at a time"
+            )
         there = self.nodes([other for node in nodes for other in node.neighbours])
         here = np.repeat(np.arange(len(nodes)), [len(node.neighbours) for node in nodes])
-        edges = np.stack([here + self.seen.num_nodes, np.array(there, np.int64)])
+        last = self.seen.num_nodes + len(nodes) - 1  # its loop says how many there are, even if it has no neighbours
+        edges = np.stack([np.append(here + self.seen.num_nodes, last), np.append(np.array(there, np.int64), last)])
         rows = None if self.graph.features is None else self._features(nodes)
         weights = None if self.graph.edge_weight is None else np.ones(edges.shape[1])
         names = None if self.names is None else [f"\0{place}" for place in range(len(nodes))]  # of no node
-        graph = self.graph.extended(edges, rows, names, weights) if there else self._alone(nodes, rows, names, weights)
+        graph = self.graph.extended(edges, rows, names, weights)
         seen = featured(graph)
         found = self.model.proba_of_rows(self.maker.rows(seen, graph.new_nodes))
         return [self._prediction(node.name, proba, top, None) for node, proba in zip(nodes, found, strict=True)]
-
-    def _alone(self, nodes: Sequence[NewNode], rows: Any, names: list[str] | None, weights: Any) -> Any:
-        """New nodes without neighbours have their own features and nothing else."""
-        last = self.graph.num_nodes + len(nodes) - 1
-        return self.graph.extended(np.array([[last], [last]]), rows, names, None if weights is None else np.ones(1))
 
     def _features(self, nodes: Sequence[NewNode]) -> sp.csr_matrix | FloatArray:
         width = self.graph.num_features
@@ -184,7 +188,7 @@ class Answers:
 
     def about(self) -> About:
         graph = self.graph
-        degrees = np.diff(graph.indptr[: min(graph.num_nodes, 1000) + 1])
+        first, last = graph.row_ends(np.arange(min(graph.num_nodes, 1000)))
         return About(
             graph=graph.name,
             nodes=graph.num_nodes,
@@ -194,5 +198,5 @@ class Answers:
             feature_names=list(graph.feature_names or ())[:MOST_NAMES],
             classes=self.classes,
             several_labels_per_node=self.model.multilabel_,
-            example=self.name(int(degrees.argmax())),
+            example=self.name(int((last - first).argmax())),
         )

@@ -74,6 +74,13 @@ class Connection(H11Protocol):
         """Whether no request is here as a whole and unanswered."""
         return self.cycle is None or self.cycle.response_complete or self.cycle.more_body
 
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP; or end, where an answer to the same request is on its way already."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.abort()
+
     def _end(self) -> None:
         if self.conn.our_state is not h11.ERROR and not self.transport.is_closing():
             super().shutdown()

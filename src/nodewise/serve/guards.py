@@ -46,9 +46,6 @@ class Metrics:
 class RefusedError(Exception):
     """A request that the application does not see: the status and detail of the answer, and further headers."""
 
-    def __init__(self, status: int, detail: str, headers: dict[str, str] | None = None) -> None:
-        super().__init__(status, detail, headers)
-
 
 class Guard:
     """Checks each request before the application sees it, and counts what came of it.
@@ -70,9 +67,9 @@ class Guard:
         started, status, body = time.perf_counter(), [0], bytearray()
 
         async def noting(message: MutableMapping[str, Any]) -> None:
+            await send(message)
             if message["type"] == "http.response.start":
                 status[0] = message["status"]
-            await send(message)
 
         try:
             await self._checked(scope, receive, noting, body)
@@ -80,6 +77,9 @@ class Guard:
             if not status[0]:
                 await _refuse(send, *refusal.args)
                 status[0] = refusal.args[0]
+        except Exception:
+            status[0] = status[0] or 500
+            raise
         finally:
             self.held -= len(body)
             path = scope["path"] if scope["path"] in self.paths else "other"

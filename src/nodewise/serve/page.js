@@ -23,7 +23,7 @@ function showParts(hidden) {
 async function show() {
   const node = wanted().get("node"), other = wanted().get("class");
   if (node === null) return; // a place on the page
-  const mine = ++turn, late = setTimeout(() => say("Asking …"), 300);
+  const mine = ++turn, late = setTimeout(() => mine === turn && say("Asking …"), 300);
   const stay = mine === 1 || document.activeElement === $("class");
   $("node").value = node;
   let predicted = false;
@@ -170,7 +170,7 @@ function fillTable(table, head, rows, sums) {
 // ---------------------------------------------------------------------- a new node
 
 const NAME = /\s*(?:"(?:[^"]|"")*"|[^,\n]+)/g; // a name with a comma is put in quotes
-const quoted = (name) => (/[,"\n]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name);
+const quoted = (name) => (/[,"\n]|^\s|\s$/.test(name) ? `"${name.replaceAll('"', '""')}"` : name);
 const unquoted = (text) => (/^".*"$/s.test(text) ? text.slice(1, -1).replaceAll('""', '"') : text);
 const readNames = (text) => (text.match(NAME) ?? []).map((name) => unquoted(name.trim())).filter(Boolean);
 

@@ -22,6 +22,7 @@ from nodewise._util.errors import InputError, NodewiseError
 from nodewise._util.threads import thread_count
 from nodewise.batch.opened import open_model, resolve_source
 from nodewise.datasets import load
+from nodewise.diffusion.walks import check_epsilon
 from nodewise.serve.answers import Answers
 from nodewise.serve.app import make_app
 from nodewise.serve.connections import Connection, connection_limit
@@ -69,6 +70,8 @@ class Supervisor(Multiprocess):
     """
 
     def keep_subprocess_alive(self) -> None:
+        if self.should_exit.is_set():
+            return
         for place, worker in enumerate(self.processes):
             if not worker.process.is_alive():
                 worker.kill()  # closes what belonged to it
@@ -109,7 +112,9 @@ def serve(
     """
     _check_address(host, port)
     place, folder = resolve_source(source, data_dir)
-    answers = Answers(open_model(os.path.abspath(model)), load(place, folder))  # says what is wrong, if anything
+    if epsilon is not None:
+        check_epsilon(epsilon)
+    answers = Answers(open_model(os.path.abspath(model)), load(place, folder), threads, epsilon)
     answers.probabilities([0])  # compiles the kernels before the workers start
     each = max(1, thread_count(threads) // workers)
     settings = {"model": os.path.abspath(model), "source": place, "data": folder, "threads": each, "epsilon": epsilon}
@@ -132,5 +137,5 @@ def serve(
         Supervisor(config, [listener]).run()
         return
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: sys.exit(0))  # uvicorn raises the signal again once all is answered
+        signal.signal(number, lambda *_: os._exit(0))  # uvicorn raises the signal again once all is answered
     uvicorn.Server(config).run(sockets=[listener])
