@@ -16,7 +16,7 @@ from nodewise import Graph
 from nodewise.cli import main
 
 settings.register_profile(
-    "nodewise", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+    "nodewise", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
 settings.load_profile("nodewise")
 

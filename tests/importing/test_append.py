@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nodewise as nw
@@ -109,6 +109,7 @@ KINDS = ("float32", "float16", "int8", "sparse")
 
 
 @pytest.mark.usefixtures("small_steps")
+@settings(max_examples=25)
 @given(
     case=two_parts(),
     weighted=st.booleans(),

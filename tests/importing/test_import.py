@@ -26,7 +26,7 @@ from nodewise.store import open_store, write_store
 
 pytestmark = pytest.mark.filterwarnings("error::nodewise.NodewiseWarning")
 FILES = settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 
 

@@ -14,7 +14,7 @@ from nodewise import Graph
 from nodewise.graph.features import Quantized
 
 SLOW_DISK = settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 
 
