@@ -182,7 +182,7 @@ _spare_lock = threading.Lock()
 
 
 def _tables(kind: tuple[type, int, int]) -> _Tables:
-    """Clear tables for nodes of a type, so many of them and of their values.
+    """Clear tables for nodes of a type, with so many slots, each with so many values.
 
     Kernels leave them clear, so they are used again: to make them takes half a millisecond, which counts for one node.
     """
@@ -191,9 +191,8 @@ def _tables(kind: tuple[type, int, int]) -> _Tables:
             if fits == kind:
                 del _SPARE[place]
                 return tables
-    dtype, most, width = kind
-    size = _slots(most)
-    return np.zeros(size, dtype), np.zeros(size * width), np.zeros(size, np.int32), np.empty(most + 1, np.int32)
+    dtype, size, width = kind
+    return np.zeros(size, dtype), np.zeros(size * width), np.zeros(size, np.int32), np.empty(size // 2 + 1, np.int32)
 
 
 def _keep(kind: tuple[type, int, int], tables: _Tables) -> None:
@@ -235,7 +234,7 @@ def _sample(
     counts = _Counts(*(np.zeros(targets.size * width, np.int64) for width in (how.width, 1, 1)))
     found: list[tuple[AnyArray, AnyArray]] = [(np.empty(0), np.empty(0))] * len(chunks)
     turn, stopped = itertools.count(), threading.Event()
-    kind = node_dtype(graph), most, how.width
+    kind = node_dtype(graph), _slots(most), how.width
 
     def work(_: int) -> None:
         tables = _tables(kind)
