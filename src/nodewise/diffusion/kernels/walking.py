@@ -256,7 +256,7 @@ def _arrive(indptr, indices, edge, amount, moves, keys, direct, counts, used, si
         if p + AHEAD < moves:
             prefetch(indices, edge[p + AHEAD])
         node = np.int64(indices[edge[p]])
-        if node < 0 or node >= indptr.size - 1:
+        if node | (indptr.size - 2 - node) < 0:
             return OUTSIDE, 0
         prefetch(indptr, node)
         slot = _slot(keys, node, direct)
@@ -291,7 +291,7 @@ def _move_all(
                 node = np.int64(keys[slot]) - 1
                 first, last = indptr[node], indptr[node + 1]
                 degree = last - first
-                if first < 0 or degree < 1 or last > indices.size:
+                if first | (degree - 1) | (indices.size - last) < 0:
                     return OUTSIDE, steps
                 state += _GOLDEN
                 if cumulative.size == 0:
