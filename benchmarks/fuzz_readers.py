@@ -127,7 +127,8 @@ def _read_through(graph: nw.Graph) -> None:
     """All that a graph holds, and a diffusion by each engine."""
     from store.written import everything
 
-    everything(graph)
+    if not sp.issparse(graph.features) or np.prod(graph.features.shape, dtype=float) < 1e7:
+        everything(graph)  # makes sparse features dense
     nodes = list(range(min(5, graph.num_nodes)))
     for engine in ENGINES:
         diffusion = nw.diffuse(graph, nodes, epsilon=0.1, length=2, engine=engine, threads=1)

@@ -178,6 +178,12 @@ def test_features_that_are_pickled_cut_off_or_overstated(folder: Path) -> None:
     refused(folder, r"feats\.npy: .*not a valid \.npy array")
 
 
+def test_a_class_of_thousands_of_digits(folder: Path) -> None:
+    """ijson crashes at a number that Python refuses to convert."""
+    (folder / "class_map.json").write_text('{"0": 1, "1": ' + 9000 * "9" + "}")
+    refused(folder, r"class_map\.json: holds a number of 1,000 digits")
+
+
 @pytest.mark.parametrize(
     ("classes", "reason"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,17 @@ def test_a_global_that_no_original_needs_is_refused_by_name(tiny: Any, module: s
     tiny.path("y").write_bytes(f"c{module}\nsystem\n(S'true'\ntR.".encode())
     with pytest.raises(StoreError, match=rf"ind\.tiny\.y: asks for {module}\.system"):
         read(tiny)
+
+
+def test_a_number_in_a_pickle_is_no_promise_of_as_many_objects(tiny: Any) -> None:
+    """LONG_BINPUT keeps an object under a number; pickle's C code makes room for all numbers up to it."""
+    tiny.path("y").write_bytes(b"\x80\x02]r" + (1 << 24).to_bytes(4, "little") + b".")
+    tracemalloc.start()
+    with pytest.raises(StoreError, match=r"ind\.tiny\.y"):
+        read(tiny)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10 << 20
 
 
 def test_an_array_of_objects_is_refused(tiny: Any) -> None:

@@ -96,6 +96,7 @@ HARM = {
     "labels that are no numbers": lambda c: c.update(present_labels=["a"]),
     "degrees that are no object": lambda c: c.update(degrees=[1, 2]),
     "degrees without the least": lambda c: c["degrees"].pop("least"),
+    "degrees beyond every float": lambda c: c["degrees"].update(total=10**400),
     "degrees of zero": lambda c: c["degrees"].update(total=0),
     "degrees that are text": lambda c: c["degrees"].update(least="1"),
     "a least degree above the mean": lambda c: c["degrees"].update(least=10**6),

@@ -11,6 +11,7 @@ nodewise labels nodes within the whole graph and does not need it; if it exists,
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import IO, Any
@@ -32,6 +33,8 @@ from nodewise.graph.checks import UNKNOWN
 MARK = "adj_full.npz"
 _ARRAYS = ("format.npy", "shape.npy", "indptr.npy", "indices.npy")
 ROLE_TIMES = 24  # memory per byte of the file of roles, whose numbers become Python objects
+MOST_DIGITS = 1000  # of a number; ijson crashes at one that Python refuses to read
+_TOO_MANY_DIGITS = re.compile(rb"[0-9]{%d}" % MOST_DIGITS)
 MOST_VALUE = 64 << 20  # bytes of a file of classes that are about one node
 _PARTS = {"train": "tr", "val": "va", "test": "te"}
 
@@ -124,11 +127,14 @@ class _PerNode:
     """A stream of JSON that refuses to give more than :data:`MOST_VALUE` bytes about one node."""
 
     def __init__(self, stream: IO[bytes], label: str) -> None:
-        self._stream, self._label, self.given = stream, label, 0
+        self._stream, self._label, self.given, self._last = stream, label, 0, b""
 
     def read(self, size: int) -> bytes:
         chunk = self._stream.read(size)
         self.given += len(chunk)
+        if _TOO_MANY_DIGITS.search(self._last + chunk):
+            raise InputError(f"{self._label}: holds a number of {MOST_DIGITS:,} digits; expected classes, or 0 and 1")
+        self._last = chunk[-MOST_DIGITS:]
         if self.given > MOST_VALUE:
             raise InputError(
                 f"{self._label}: more than {MOST_VALUE:,} bytes about one node; expected a class, or a list of 0 and 1"

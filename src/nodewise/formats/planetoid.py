@@ -71,7 +71,8 @@ def _read_features(path: Path) -> sp.csr_matrix:
         raise _wrong(path, f"holds a {type(loaded).__name__}; expected a sparse matrix (scipy csr_matrix)")
     try:
         # Rebuilt from its parts, which checks them: an index out of range would read foreign memory later.
-        matrix = sp.csr_matrix((loaded.data, loaded.indices, loaded.indptr), shape=loaded.shape, dtype=np.float32)
+        where = [np.asarray(part).astype(np.int64) for part in (loaded.indices, loaded.indptr)]
+        matrix = sp.csr_matrix((loaded.data, *where), shape=loaded.shape, dtype=np.float32)
         matrix.check_format(full_check=True)
     except (AttributeError, TypeError, ValueError) as error:
         raise _wrong(path, f"holds a sparse matrix whose parts do not fit together ({error})") from error
@@ -162,7 +163,7 @@ class _RefusedError(Exception):
     """The file asks for something that is not allowed."""
 
 
-class _Unpickler(pickle.Unpickler):
+class _Unpickler(pickle._Unpickler):  # that of C makes room for as many objects as one number in the file claims
     def find_class(self, module: str, name: str) -> Any:
         try:
             return _ALLOWED[module, name]

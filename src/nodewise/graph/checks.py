@@ -79,7 +79,10 @@ def checked_features(features: Any, num_nodes: int) -> Features | None:
         features = sp.csr_matrix(features, dtype=np.float32)
         if not features.has_canonical_format:
             features = features.copy()  # the caller's matrix stays as it is
-            features.sum_duplicates()
+            try:
+                features.sum_duplicates()
+            except ValueError as error:
+                raise InputError(f"features: a sparse matrix whose parts do not fit together ({error})") from error
     elif not isinstance(features, Quantized):
         if not isinstance(features, np.ndarray):
             features = as_array("features", features)

@@ -195,7 +195,7 @@ def _degrees(content: Mapping[str, Any]) -> dict[str, float] | None:
     if found is None:
         return None
     values: list[Any] = [found.get(key) for key in ("total", "least")] if isinstance(found, dict) else []
-    numbers = [float(value) for value in values if type(value) in (int, float) and 0 < value < math.inf]
+    numbers = [float(value) for value in values if type(value) in (int, float) and 0 < value < 1e300]
     _check(len(numbers) == 2, f"degrees is {found!r:.80}; expected a total and a least above 0")
     return {"total": numbers[0], "least": numbers[1]}
 
