@@ -117,7 +117,8 @@ def bodies() -> dict[str, tuple[bytes, set[int]]]:
         "a million lists": (request(b"[" + b"[]," * 2_000_000 + b"[]]"), {422}),
         "2.5 million wrong neighbours": (request(neighbours("{}"), "/predict-new"), {422}),
         "2.5 million neighbours": (request(neighbours("0"), "/predict-new"), {200, 422, 503}),
-        "a million unknown names": (request(neighbours('"é"', 4000), "/predict-new"), {404}),
+        "a million unknown names": (request(neighbours('"é"', 4000), "/predict-new"), {422}),
+        "50,000 unknown names": (request(neighbours('"é"', 195), "/predict-new"), {404}),
         "500,000 unknown fields": (request(("{" + members("1") + "}").encode()), {422}),
         "500,000 wrong features": (
             request(('{"nodes": [{"neighbours": [], "features": {' + members('""') + "}}]}").encode(), "/predict-new"),

@@ -96,6 +96,7 @@ def refused(said):
 def shown(page, node):
     """Wait until a node and its reasons are on the page."""
     expect(page.locator("#title")).to_have_text(f"Node {node}")
+    expect(page.locator("#answer")).to_have_attribute("aria-busy", "false")
     page.locator("#neighbours a").first.wait_for()
     expect(page.locator("#message")).to_have_text("")
 

@@ -26,6 +26,7 @@ async function show() {
   const mine = ++turn, late = setTimeout(() => mine === turn && say("Asking …"), 300);
   const stay = mine === 1 || document.activeElement === $("class");
   $("node").value = node;
+  $("answer").setAttribute("aria-busy", "true");
   let predicted = false;
   try {
     const reasons = ask("explain", { node, class: other });
@@ -46,6 +47,7 @@ async function show() {
     showParts(true);
   } finally {
     clearTimeout(late);
+    if (mine === turn) $("answer").setAttribute("aria-busy", "false");
   }
 }
 
