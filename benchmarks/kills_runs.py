@@ -82,7 +82,7 @@ def _as_a_program(call: Callable[[], object], place: Path, tmp: Path, log: Path)
     try:
         os.setsid()
         os.chdir(place)
-        os.environ["TMPDIR"], tempfile.tempdir = str(tmp), None
+        os.environ["TMPDIR"] = tempfile.tempdir = str(tmp)  # or Python tries by a file of its own if it can write there
         for number, file in enumerate((os.devnull, os.devnull, log)):
             os.dup2(os.open(file, os.O_RDWR | os.O_CREAT), number)
         sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
