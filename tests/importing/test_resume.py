@@ -167,12 +167,17 @@ def test_kill_9_leaves_no_store_and_work_to_go_on_with(monkeypatch, where, call)
     assert not Path(".store.import").exists()
 
 
-def test_a_left_over_import_is_neither_lost_nor_taken_for_a_new_one(monkeypatch):
-    files = write_files(names=False)
+def begin(monkeypatch, files):
+    """An import that was interrupted before its runs were merged."""
     with monkeypatch.context() as patch:
         patch.setattr(building, "merge_runs", interrupted)
         with pytest.raises(KeyboardInterrupt):
             import_store(output="store", **files)
+
+
+def test_a_left_over_import_is_neither_lost_nor_taken_for_a_new_one(monkeypatch):
+    files = write_files(names=False)
+    begin(monkeypatch, files)
     with pytest.raises(StoreError, match=r"store: an import was started.*--resume.*--overwrite"):
         import_store(output="store", **files)
     with pytest.raises(StoreError, match=r"store: holds another import: feature_dtype is None there and int8 here"):
@@ -188,10 +193,7 @@ def test_a_left_over_import_is_neither_lost_nor_taken_for_a_new_one(monkeypatch)
 
 def test_an_import_that_goes_on_with_too_little_memory_keeps_its_work(monkeypatch):
     files = write_files(names=False)
-    with monkeypatch.context() as patch:
-        patch.setattr(building, "merge_runs", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            import_store(output="store", **files)
+    begin(monkeypatch, files)
     with pytest.raises(InputError, match="--memory"):
         import_store(output="store", **files, resume=True, memory="1MB")
     assert list(Path(".store.import/runs").iterdir())
@@ -201,11 +203,18 @@ def test_an_import_that_goes_on_with_too_little_memory_keeps_its_work(monkeypatc
 
 def test_what_cannot_be_gone_on_from_is_started_over_where_overwriting_is_allowed(monkeypatch):
     files = write_files(names=False)
-    with monkeypatch.context() as patch:
-        patch.setattr(building, "merge_runs", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            import_store(output="store", **files)
+    begin(monkeypatch, files)
     import_store(output="store", **files, feature_dtype="int8", resume=True, overwrite=True)
+    assert verify_store("store")
+
+
+def test_a_journal_that_holds_something_else_is_an_error_or_started_over(monkeypatch):
+    files = write_files(names=False)
+    begin(monkeypatch, files)
+    monkeypatch.setattr(RunFolder, "read", lambda self: 5)
+    with pytest.raises(StoreError, match=r"cannot continue.*its journal"):
+        import_store(output="store", **files, resume=True)
+    import_store(output="store", **files, resume=True, overwrite=True)
     assert verify_store("store")
 
 
@@ -294,10 +303,7 @@ def test_two_imports_at_once_give_whole_stores_or_a_clear_error():
 
 def test_a_journal_that_was_altered_is_not_gone_on_from(monkeypatch):
     files = write_files(names=False)
-    with monkeypatch.context() as patch:
-        patch.setattr(building, "merge_runs", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            import_store(output="store", **files)
+    begin(monkeypatch, files)
     journal = Path(".store.import/journal.json")
     journal.write_text(journal.read_text().replace('"largest": 59', '"largest": 58'))
     with pytest.raises(

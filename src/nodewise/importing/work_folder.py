@@ -190,7 +190,7 @@ def working(output: AnyPath, job: Mapping[str, Any], overwrite: bool, resume: bo
             except StoreError:
                 if not overwrite:
                     raise
-                work.resumed = False  # other work, or damaged: start over, as asked
+                work.done, work.resumed = {}, False  # other work, or damaged: start over, as asked
         if not work.named:
             check_new_folder(output, overwrite, ours=is_store)
         try:
