@@ -1,7 +1,7 @@
 """Damaged files for every reader of nodewise: only InputError and StoreError, no crash, no hang, bounded memory.
 
     python benchmarks/fuzz.py --cases 1000 -o docs/results/fuzz.json store model  # these readers, 1,000 cases in all
-    python benchmarks/fuzz.py --seconds 600 -o docs/results/fuzz.json             # all readers, on from what is there
+    python benchmarks/fuzz.py --seconds 600 -o docs/results/fuzz.json   # all readers, on from what is there
     python benchmarks/fuzz.py --reader store --case 17 --keep /tmp/case           # one case again, with its traceback
 
 Case k of a reader is made from the seed, the reader's name and k. A worker runs case after case; the parent restarts it
@@ -25,6 +25,7 @@ from fuzz_worker import BASE_BYTES, HANG_SECONDS, TIMES, Samples, Worker
 
 FAILURES = {"foreign": "other exceptions", "crash": "crashes", "hang": "hangs", "memory": "too much memory"}
 SAVE_SECONDS = 20.0
+LANES = 2  # readers at a time
 
 
 def new_result() -> dict[str, Any]:
@@ -44,31 +45,62 @@ def add(result: dict[str, Any], outcome: dict[str, Any]) -> None:
         result[outcome["kind"]] += 1
 
 
+class Campaign:
+    """The cases of one reader that are missing up to ``until``, as many as time allows."""
+
+    def __init__(self, reader: Reader, place: Path, seed: int, result: dict[str, Any], until: int, end: float) -> None:
+        self.reader, self.place, self.seed, self.result, self.until, self.end = reader, place, seed, result, until, end
+        self.samples = Samples(place / "samples" / reader.name)
+        self.next_case, self.running, self.seconds = result["cases"], None, time.monotonic() - result["seconds"]
+
+    def step(self) -> bool:
+        """Count what has come since the last step; False at the end."""
+        if self.running is None:
+            missing = range(self.next_case, self.until)
+            self.running = Worker(self.reader, self.samples, self.place / "fixed", self.place, self.seed, missing)
+        for outcome in self.running.outcomes():
+            add(self.result, outcome)
+            self.next_case = outcome["case"] + 1
+        self.result["seconds"] = round(time.monotonic() - self.seconds, 1)
+        goes_on = self.next_case < self.until and time.monotonic() < self.end
+        if not self.running.process or not goes_on:
+            self.running.close()
+            self.running = None
+        return goes_on
+
+
 def fuzz(
-    reader: Reader, samples: Samples, place: Path, seed: int, result: dict[str, Any], until: int, end: float
+    readers: list[Reader],
+    place: Path,
+    seed: int,
+    results: dict[str, Any],
+    most: int,
+    seconds: float,
+    output: Path | None,
 ) -> None:
-    """Run the cases that are missing up to ``until``, or as many as time allows."""
-    running, last_case = None, result["cases"] - 1
-    try:
-        while last_case + 1 < until and time.monotonic() < end:
-            if running is None:
-                running = Worker(reader, samples, place / "fixed", place, seed, range(last_case + 1, until))
-            for outcome in running.outcomes():
-                add(result, outcome)
-                last_case = outcome["case"]
-            if not running.process:
-                running.close()
-                running = None
-    finally:
-        if running is not None:
-            running.close()
+    """Two readers at a time, each with its share of the seconds that are left."""
+    waiting = [reader for reader in readers if results.setdefault(reader.name, new_result())["cases"] < most]
+    running: list[Campaign] = []
+    end, saved = time.monotonic() + seconds, time.monotonic()
+    while waiting or running:
+        while waiting and len(running) < LANES:
+            share = time.monotonic() + (end - time.monotonic()) * LANES / max(LANES, len(waiting))
+            reader = waiting.pop(0)
+            running.append(Campaign(reader, place, seed, results[reader.name], most, min(share, end)))
+        for campaign in list(running):
+            if not campaign.step():
+                running.remove(campaign)
+                print(summary({campaign.reader.name: campaign.result})[2], flush=True)
+        if time.monotonic() - saved > SAVE_SECONDS or not running:
+            save(output, seed, results)
+            saved = time.monotonic()
 
 
 def summary(results: dict[str, Any]) -> list[str]:
     """The table of all readers, for people."""
     columns = ["cases", "accepted", "refused", *FAILURES.values(), "most memory added"]
     lines = ["| reader | " + " | ".join(columns) + " |", "| --- |" + " ---: |" * len(columns)]
-    rows = {name: _counts(results[name]) for name in READERS if name in results}
+    rows = {name: _counts(results[name]) for name in sorted(results, key=[*READERS, *results].index)}
     total = [sum(column) for column in zip(*rows.values(), strict=True)]
     most = {name: results[name]["most_memory"] for name in rows}
     for name, counts in {**rows, "**all**": total}.items():
@@ -142,17 +174,7 @@ def main() -> None:
         if given.case is not None:
             one_case(readers[0], place, given.seed, given.case, given.keep)
             return
-        end = time.monotonic() + given.seconds
-        for i, reader in enumerate(readers):
-            samples, started = Samples(place / "samples" / reader.name), time.monotonic()
-            result = results.setdefault(reader.name, new_result())
-            share = started + (end - started) / (len(readers) - i)
-            while result["cases"] < given.cases and time.monotonic() < share:
-                tick = time.monotonic()
-                fuzz(reader, samples, place, given.seed, result, given.cases, min(share, tick + SAVE_SECONDS))
-                result["seconds"] = round(result["seconds"] + time.monotonic() - tick, 1)
-                save(given.output, given.seed, results)
-            print(summary({reader.name: result})[2], flush=True)
+        fuzz(readers, place, given.seed, results, given.cases, given.seconds, given.output)
     finally:
         shutil.rmtree(place, ignore_errors=True)
     lines = failures({name: results[name] for name in names})

@@ -228,7 +228,7 @@ class Worker:
 
     def outcomes(self) -> Iterator[dict[str, Any]]:
         """What has come since the last call. The end of the worker, if it came before its last case, is an outcome."""
-        ready, _, _ = select.select([self.pipe], [], [], 0.1)
+        ready, _, _ = select.select([self.pipe], [], [], 0.05)
         data = os.read(self.pipe, 1 << 16) if ready else b""
         *lines, self.buffer = (self.buffer + data).split(b"\n")
         yield from map(json.loads, lines)

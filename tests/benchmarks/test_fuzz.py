@@ -58,11 +58,11 @@ def use(case):
 
 fuzz_worker.HANG_SECONDS, fuzz_worker.BASE_BYTES, fuzz_worker.TIMES = 1.0, 1 << 24, 1
 reader = Reader("bad", "none", make=lambda fixed, folder: (folder / "a.bin").write_bytes(b"sample"), use=use)
-place, result = Path(sys.argv[1]), fuzz.new_result()
-(place / "samples").mkdir()
-reader.make(place, place / "samples")
-fuzz.fuzz(reader, fuzz_worker.Samples(place / "samples"), place, 0, result, 6, float("inf"))
-print(json.dumps(result))
+place, results = Path(sys.argv[1]), {}
+(place / "samples/bad").mkdir(parents=True)
+reader.make(place, place / "samples/bad")
+fuzz.fuzz([reader], place, 0, results, 6, float("inf"), None)
+print(json.dumps(results["bad"]))
 """
 
 
@@ -71,7 +71,7 @@ def test_each_kind_of_failure_is_counted_and_the_other_cases_go_on(tmp_path):
         [sys.executable, "-c", BAD_READER, str(tmp_path)], check=False, capture_output=True, text=True, cwd=SCRIPTS
     )
     assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
+    result = json.loads(done.stdout.splitlines()[-1])
     cases = {kind: [found["case"] for found in result[kind].values()] for kind in FAILURES}
     assert cases == {"foreign": [1], "crash": [2], "hang": [3], "memory": [4]}
     assert (result["cases"], result["refused"], result["accepted"]) == (6, 1, 1)
