@@ -136,6 +136,7 @@ def save(output: Path | None, seed: int, results: dict[str, Any]) -> None:
 def one_case(reader: Reader, place: Path, seed: int, number: int, keep: Path | None) -> None:
     samples = Samples(place / "samples" / reader.name)
     reader.prepare()
+    worker.limit_memory()
     folder = keep or place / "case"
     folder.mkdir(parents=True, exist_ok=True)
     unit, files, resealed = samples.case(reader, seed, number)

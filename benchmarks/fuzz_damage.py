@@ -331,10 +331,12 @@ def _zip_bomb(members: tuple[tuple[str, bytes], ...], bomb: str, item: str, row:
     """The archive, with half a gigabyte of zeros as its array ``bomb``."""
     count = BOMB_BYTES // np.dtype(item).itemsize
     shape = (count,) if row == 0 else (count // row, row) if row > 0 else (-row, count // -row)
-    file, packing = io.BytesIO(), {"compression": zipfile.ZIP_DEFLATED, "compresslevel": 1}
-    with zipfile.ZipFile(file, "w", **packing) as archive:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
         for name, content in members:
-            with archive.open(zipfile.ZipInfo(name), "w") as stream:
+            info = zipfile.ZipInfo(name)
+            info.compress_type, info._compresslevel = zipfile.ZIP_DEFLATED, 1  # those of the archive are not taken
+            with archive.open(info, "w") as stream:
                 if name != bomb:
                     stream.write(content)
                     continue

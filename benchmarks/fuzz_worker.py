@@ -146,6 +146,11 @@ def _peak() -> int:
 # ---------------------------------------------------------------------- processes
 
 
+def limit_memory() -> None:
+    """Let readers use little more than the process has, as on a small machine."""
+    memory.available_memory = lambda: 4 * (memory.resident_memory() + ROOM)
+
+
 def forked(work: Callable[[], Any]) -> int:
     """A child that does the work and ends."""
     child = os.fork()
@@ -196,7 +201,7 @@ class Worker:
     def _run(self, pipe: int) -> None:
         _quieten(self.scratch)
         self.reader.prepare()
-        memory.available_memory = lambda: 4 * (memory.resident_memory() + ROOM)
+        limit_memory()
         for i in range(len(self.samples.units)):
             outcome = self._case(-1 - i)
             self.note[:] = NOTE.pack(self.cases.start, time.monotonic() + 60, 60.0)

@@ -16,7 +16,7 @@ import nodewise as nw
 from nodewise import InputError, import_store
 from nodewise._util.memory import resident_memory
 from nodewise.formats.split_file import read_split_file
-from tiny_layouts import Tiny, write_ogb_csv
+from tiny_layouts import Tiny, write_ogb_binary, write_ogb_csv
 
 MORE = 700 << 20  # address space that a refusal may take beside what the process has
 
@@ -58,6 +58,11 @@ def test_ogb_labels_in_millions_of_columns_are_refused():
     folder = write_ogb_csv(Path("ogb"), Tiny.ring())
     (folder / "raw" / "node-label.csv.gz").write_bytes(gzip.compress(b"," * 4_000_000 + b"\n"))
     refused(r"node-label.csv.gz(: a line is longer|, which has 4,000,001 columns, takes).*--memory", str(folder))
+
+
+def test_ogb_counts_that_unpack_to_more_than_memory_are_refused():
+    folder = write_ogb_binary(Path("ogb"), Tiny.ring(), compressed=True, num_nodes_list=np.zeros(MORE // 4, np.int64))
+    refused(r"num_nodes_list.npy: an array of int64 and shape \(183500800,\).*; expected one", str(folder))
 
 
 def test_a_split_file_that_unpacks_to_more_than_memory_is_refused():

@@ -8,6 +8,7 @@ Two layouts, both with ``split/NAME/{train,valid,test}.csv.gz``. CSV (ogbn-arxiv
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -74,7 +75,10 @@ def _read_csv(files: Files, root: str, memory: int) -> RawGraph:
 def _read_binary(files: Files, root: str, memory: int) -> RawGraph:
     arrays = files.npz(root + BINARY_MARK)
     arrays.extract(*_ARRAYS)  # together: each pass over a zip inside a zip takes minutes
-    num_nodes, num_edges = (_only(NpyFile(*arrays.member(f"num_{what}_list.npy"))) for what in ("nodes", "edges"))
+    num_nodes, num_edges = (
+        _one(counts.label, counts)
+        for counts in (NpyFile(*arrays.member(f"num_{what}_list.npy")) for what in ("nodes", "edges"))
+    )
     labels = NpyFile(*files.npz(f"{root}raw/node-label.npz").member("node_label.npy"))
     room_for(f"reading {labels.label}", memory, TIMES * labels.nbytes)
     features = NpyFile(*arrays.member("node_feat.npy")) if arrays.has("node_feat.npy") else None
@@ -135,20 +139,14 @@ def _splits(files: Files, root: str, num_nodes: int, memory: int) -> dict[str, I
     return splits
 
 
-def _only(array: NpyFile) -> int:
-    if array.dtype.kind not in "iu" or array.nbytes > 8 * MAX_NODES:
-        raise InputError(f"{array.label}: {array}; expected one count")
-    return _one(array.label, array[...])
-
-
-def _one(label: str, counts: AnyArray) -> int:
-    """The only count in a list with one entry per graph."""
-    if counts.size != 1 or counts.min() < 0:
+def _one(label: str, counts: AnyArray | NpyFile) -> int:
+    """The only count in a list with one entry per graph, which is read only if it is one."""
+    if math.prod(counts.shape) != 1 or counts.dtype.kind not in "iu" or (count := int(counts[...].item())) < 0:
         raise InputError(
-            f"{label}: is about {counts.size:,} graphs; expected one, with a count of 0 or more. Only data sets for "
-            f"node prediction are read"
+            f"{label}: an array of {counts.dtype} and shape {counts.shape}, one count per graph; expected one of 0 or "
+            f"more. Only data sets for node prediction are read, which are one graph"
         )
-    return int(counts.reshape(-1)[0])
+    return count
 
 
 # ---------------------------------------------------------------------- gzipped CSV of numbers, without a header
