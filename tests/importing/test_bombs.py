@@ -10,6 +10,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import nodewise as nw
@@ -22,19 +24,19 @@ MORE = 700 << 20  # address space that a refusal may take beside what the proces
 
 
 @contextmanager
-def limited():
+def limited(more=MORE):
     """Within little more memory than the process has: what takes more is a MemoryError."""
     before = resource.getrlimit(resource.RLIMIT_AS)
     mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (mapped + MORE, before[1]))
+    resource.setrlimit(resource.RLIMIT_AS, (mapped + more, before[1]))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_AS, before)
 
 
-def refused(match: str, *files: str, **options: object) -> None:
-    with limited(), pytest.raises(InputError, match=match):
+def refused(match: str, *files: str, more: int = MORE, **options: object) -> None:
+    with limited(more), pytest.raises(InputError, match=match):
         import_store(*files[:1], "store", *files[1:], memory=resident_memory() + (300 << 20), **options)
 
 
@@ -54,6 +56,16 @@ def test_millions_of_columns_are_refused():
     refused(r"columns.csv.gz, which has 2,097,153 columns, takes .*--memory", zipped_zeros("columns.csv.gz", b",", 2))
 
 
+def test_long_names_that_a_parquet_file_repeats_are_read_within_memory():
+    """Two gigabytes of names in a file of a few kilobytes, read in parts; they are two, and so the graph is small."""
+    shared = pa.DictionaryArray.from_arrays(np.arange(20_000, dtype=np.int32) % 2, [end * 100_000 for end in "uv"])
+    pq.write_table(pa.table({"u": shared, "v": shared[::-1]}), "e.parquet", store_schema=False)
+    assert Path("e.parquet").stat().st_size < 100_000
+    with limited(2 << 30):  # of addresses, which Arrow reserves
+        import_store("e.parquet", "store", memory=resident_memory() + (570 << 20))
+    assert [len(name) for name in nw.open_store("store").node_names] == [100_000] * 2
+
+
 def test_ogb_labels_in_millions_of_columns_are_refused():
     folder = write_ogb_csv(Path("ogb"), Tiny.ring())
     (folder / "raw" / "node-label.csv.gz").write_bytes(gzip.compress(b"," * 4_000_000 + b"\n"))
@@ -61,8 +73,9 @@ def test_ogb_labels_in_millions_of_columns_are_refused():
 
 
 def test_ogb_counts_that_unpack_to_more_than_memory_are_refused():
-    folder = write_ogb_binary(Path("ogb"), Tiny.ring(), compressed=True, num_nodes_list=np.zeros(MORE // 4, np.int64))
-    refused(r"num_nodes_list.npy: an array of int64 and shape \(183500800,\).*; expected one", str(folder))
+    folder = write_ogb_binary(Path("ogb"), Tiny.ring(), compressed=True, num_nodes_list=np.zeros(300 << 20, np.int8))
+    what = r"num_nodes_list.npy: an array of int8 and shape \(314572800,\).*; expected one"
+    refused(what, str(folder), more=200 << 20)
 
 
 def test_a_split_file_that_unpacks_to_more_than_memory_is_refused():

@@ -5,27 +5,20 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeGuard, cast
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from nodewise._util.errors import InputError
 from nodewise._util.memory import memory_budget
-from nodewise._util.os_errors import reading
-from nodewise.formats import networkx_files
+from nodewise.formats import networkx_files, parquet
 from nodewise.formats.columns import Column, is_text_type
 from nodewise.formats.csv import TextTable, is_text, open_text
+from nodewise.formats.parquet import PART_ROWS, open_parquet, parquet_files, read_batches
 from nodewise.formats.sql import Query
 
-PARQUET = (".parquet", ".pq")
 ARRAYS = (".npy", ".npz", ".mtx")
-HIDDEN = ("_", ".")  # folders whose names begin with these hold no part of a table
-PART_ROWS = 1 << 18  # of Parquet, at a time
-PART_VALUES = 1 << 20
-BUFFER_BYTES = 16 << 20  # of all columns
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,12 +124,12 @@ Table = TextTable | ArrowTable
 def open_table(source: Source, options: ReadOptions, memory: int | None = None) -> Table:
     """A table to read columns from, within ``memory`` or, by default, a quarter of what is available."""
     if isinstance(source, Query):
-        return _parquet_table(cast(Path, source.answer), source)
+        return _parquet_table(cast(Path, source.answer), memory, source)
     if isinstance(source, Frame):
         return _frame_table(source)
     if is_text(source) and not source.is_dir():
         return open_text(source, cast(bool | None, options.header), options.delimiter, memory)
-    return _parquet_table(source)
+    return _parquet_table(source, memory)
 
 
 def _frame_table(frame: Frame) -> ArrowTable:
@@ -152,10 +145,10 @@ def _frame_table(frame: Frame) -> ArrowTable:
 # ---------------------------------------------------------------------- Parquet
 
 
-def _parquet_table(path: Path, query: Query | None = None) -> ArrowTable:
+def _parquet_table(path: Path, memory: int | None, query: Query | None = None) -> ArrowTable:
     """The table in a file or folder, or in the file with the answer to ``query``."""
-    files = _parquet_files(path)
-    opened = [_opened(file) for file in files]
+    files = parquet_files(path)
+    opened = [open_parquet(file) for file in files]
     schema = opened[0].schema_arrow
     for file, content in zip(files, opened, strict=True):
         if content.schema_arrow.names != schema.names:
@@ -167,48 +160,11 @@ def _parquet_table(path: Path, query: Query | None = None) -> ArrowTable:
     def batches(columns: list[int]) -> Iterator[tuple[Source, int, list[Any]]]:
         for file in files:
             first = 0
-            for arrays in _batches(file, schema.names, columns):
+            for arrays in read_batches(file, schema.names, columns, memory):
                 yield query or file, first, arrays
                 first += len(arrays[0])
 
     return ArrowTable(query or path, schema, batches, sum(content.metadata.num_rows for content in opened))
-
-
-def _parquet_files(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    files = sorted(file for file in path.iterdir() if file.suffix.lower() in PARQUET and file.is_file())
-    inner = [folder for folder in path.iterdir() if folder.is_dir() and not folder.name.startswith(HIDDEN)]
-    deeper = next((file for folder in inner for file in folder.rglob("*") if file.suffix.lower() in PARQUET), None)
-    if files and deeper is not None:
-        raise InputError(f"{path}: has .parquet files of its own and in {deeper.parent}; put them all into one folder")
-    if not files:
-        raise InputError(f"{path}: this is a folder without .parquet files; expected a file, or a folder of those")
-    return files
-
-
-def _opened(path: Path) -> Any:
-    """Open a file whose columns are read through a small buffer, since a row group may be larger than memory."""
-    with _reading(path):
-        columns = pq.read_metadata(path).num_columns
-        small = max(1 << 14, BUFFER_BYTES // max(16, columns))
-        return pq.ParquetFile(path, buffer_size=small, pre_buffer=False)  # a pre-buffer would hold the whole file
-
-
-def _batches(path: Path, names: list[str], columns: list[int]) -> Iterator[list[Any]]:
-    rows = max(256, min(PART_ROWS, PART_VALUES // max(1, len(columns))))
-    with _reading(path):
-        content = _opened(path)
-        unique = len(set(names)) == len(names)  # else a name does not identify a column
-        wanted = [names[i] for i in columns] if unique else None
-        for batch in content.iter_batches(rows, columns=wanted):
-            batch.validate(full=True)
-            yield [batch.column(names[i]) if unique else batch.column(i) for i in columns]
-
-
-def _reading(path: Path) -> AbstractContextManager[None]:
-    damage = (pa.ArrowException, ValueError, MemoryError)  # the last two: damaged names and lengths
-    return reading(path, "a Parquet file", damage, advice="fetch or write it again")
 
 
 def is_array_file(source: Source) -> TypeGuard[Path]:
@@ -218,7 +174,7 @@ def is_array_file(source: Source) -> TypeGuard[Path]:
     suffix = source.suffix.lower()
     if suffix in ARRAYS:
         return True
-    if suffix in PARQUET or is_text(source):
+    if suffix in parquet.SUFFIXES or is_text(source):
         return False
     raise InputError(
         f"{source}: files that end in {suffix or 'nothing'!r} are not read; expected .csv, .tsv, .txt or .edges (also "

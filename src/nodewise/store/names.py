@@ -7,15 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, SupportsIndex, overload
 
-from nodewise._util.errors import StoreError
+from nodewise._util.errors import InputError, StoreError
 from nodewise._util.types import AnyArray
 from nodewise.graph.names import arrow_strings
 from nodewise.graph.unchecked import REPAIR
 from nodewise.store.blocks import check_blocks, check_size
 from nodewise.store.manifest import StoredFile
-from nodewise.store.parquet_footer import check_footer
 
-ROWS_AT_ONCE = 1 << 16
 FREE_BYTES, TIMES = 16 << 20, 32  # of names: so many, and so many times their file; Snappy makes at most 21 of one
 
 
@@ -105,43 +103,23 @@ def name_parts(path: Path, file: StoredFile) -> Iterator[Any]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from nodewise.formats.parquet import read_batches
+    from nodewise.formats.parquet_pages import check_footer
+
     room, rows = TIMES * file.bytes + FREE_BYTES, 0
     try:
         check_footer(path)
-        with pq.ParquetFile(path) as plain, pq.ParquetFile(path, read_dictionary=["name"]) as coded:
-            kinds, count = plain.schema_arrow.types, plain.metadata.num_rows
-            if kinds not in ([pa.large_string()], [pa.string()]) or count != file.shape[0]:
-                raise ValueError(f"{count:,} rows of {', '.join(map(str, kinds))}")
-            for group in range(plain.num_row_groups):
-                count = plain.metadata.row_group(group).num_rows
-                how = {"row_groups": [group], "columns": ["name"]}
-                some = next(coded.iter_batches(1, **how), None)  # with all names that stand for several
-                reader = plain if _longest(some) * count <= room else coded
-                for batch in reader.iter_batches(ROWS_AT_ONCE, **how):
-                    batch.validate(full=True)
-                    room -= _bytes(batch.column(0))
-                    rows += batch.num_rows
-                    if room < 0:
-                        raise ValueError("names of more bytes than such a file can hold")
-                    yield from arrow_strings(batch.column(0)).chunks
-    except (pa.ArrowException, OSError, KeyError, ValueError, MemoryError) as error:
+        described = pq.read_metadata(path)
+        kinds, count = described.schema.to_arrow_schema().types, described.num_rows
+        if kinds not in ([pa.large_string()], [pa.string()]) or count != file.shape[0]:
+            raise ValueError(f"{count:,} rows of {', '.join(map(str, kinds))}")
+        for (names,) in read_batches(path, ["name"], [0]):
+            room -= names.nbytes
+            rows += len(names)
+            if room < 0:
+                raise ValueError("names of more bytes than such a file can hold")
+            yield from arrow_strings(names).chunks
+    except (pa.ArrowException, InputError, OSError, KeyError, ValueError, MemoryError) as error:
         raise StoreError(f"{path}: is not a Parquet file with a column of names ({error}); {REPAIR}") from error
     if rows != file.shape[0]:
         raise StoreError(f"{path}: holds {rows:,} names, the manifest says {file.shape[0]:,}; {REPAIR}")
-
-
-def _longest(batch: Any) -> int:
-    """The bytes of the longest name of those that can stand for several."""
-    import pyarrow.compute as pc
-
-    return 0 if batch is None else pc.max(pc.binary_length(batch.column(0).dictionary)).as_py() or 0
-
-
-def _bytes(names: Any) -> int:
-    """The bytes of names, once they are written out."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not isinstance(names, pa.DictionaryArray):
-        return int(names.nbytes)
-    return pc.sum(pc.binary_length(names.dictionary).take(names.indices)).as_py() or 0

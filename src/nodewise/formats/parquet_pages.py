@@ -1,0 +1,203 @@
+"""What the pages of a Parquet file unpack to, from their heads, and how the file is compressed.
+
+A few bytes may stand for gigabytes: a page that compresses well, or a long value that many rows share. The footer and
+the heads of pages are Thrift's compact protocol, of which this reads any structure as ``{field number: value}``.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+from nodewise._util.types import AnyArray
+
+PLAIN_KINDS = {0, 2, 3, 4, 8}  # encodings: plain, by a dictionary, by runs; others make much of little
+DICTIONARY_KINDS, PREFIX_KIND = (2, 8), 7  # one value stands for many; a value begins like the one before
+DATA, DICTIONARY = (0, 3), 2  # types of pages
+MOST_DICTIONARY_BYTES = 64 << 20  # unpacked to look at
+SNAPPY_OR_NONE = {0, 1}  # compression, likewise
+TRUE, FALSE, BYTE, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
+TAIL = 8  # bytes: the length of the footer, and four letters
+HEAD_BYTES, MOST_HEAD_BYTES = 1 << 10, 1 << 24  # of a page: read at first, and at most
+LEAST_PAGE_BYTES = 4  # of a page and its head
+
+
+class Pages(NamedTuple):
+    """The pages of a column in the order of the file: how many values each has, and bytes of their text unpacked."""
+
+    values: AnyArray
+    all_bytes: AnyArray  # of all values at most
+    longest: AnyArray  # of one value at most
+    buffer: int  # bytes of the largest page, and of the largest dictionary
+
+    def most_text(self, rows: int) -> float:
+        """The bytes of text in any ``rows`` rows in a row, at most."""
+        first = np.cumsum(self.values) - self.values
+        ends = np.concatenate(([0.0], np.cumsum(np.minimum(self.all_bytes, rows * self.longest))))
+        after = np.searchsorted(first, first + self.values - 1 + rows)  # rows from a page on reach up to this one
+        return float((ends[after] - ends[:-1]).max(initial=0.0))
+
+
+def read_pages(stream: IO[bytes], chunks: list[Any]) -> Pages:
+    """The pages of a column's chunks, as pyarrow's metadata has them; ValueError if a head cannot be read."""
+    values, all_bytes, longest = array("d"), array("d"), array("d")
+    size = stream.seek(0, os.SEEK_END)
+    largest = largest_dictionary = 0
+    for chunk in chunks:
+        text = chunk.physical_type == "BYTE_ARRAY"
+        at = _start(chunk)
+        end, missing, shared = min(size, at + chunk.total_compressed_size), chunk.num_values, 0
+        while missing > 0 and at < end:
+            page = _head(stream, at)
+            at += page.head_bytes
+            if len(values) > size // LEAST_PAGE_BYTES:
+                raise ValueError("it has more pages than it can hold")
+            if page.type == DICTIONARY:
+                largest_dictionary = max(page.unpacked, largest_dictionary)
+                if text:
+                    stream.seek(at)
+                    shared = _longest_value(stream.read(page.packed), page.unpacked, chunk.compression)
+            elif page.type in DATA:
+                largest = max(page.unpacked, largest)
+                one = shared if page.encoding in DICTIONARY_KINDS else page.unpacked
+                many = page.encoding in (*DICTIONARY_KINDS, PREFIX_KIND)
+                values.append(page.values)
+                longest.append(one * text)
+                all_bytes.append((one * page.values if many else page.unpacked) * text)
+                missing -= page.values
+            at += page.packed
+    return Pages(np.array(values), np.array(all_bytes), np.array(longest), largest + largest_dictionary)
+
+
+def _start(chunk: Any) -> int:
+    start, dictionary = chunk.data_page_offset, chunk.dictionary_page_offset
+    return int(dictionary if dictionary is not None and 0 < dictionary < start else start)
+
+
+def _longest_value(packed: bytes, unpacked: int, codec: str) -> int:
+    """The bytes of the longest value in a dictionary of text; its own, where it cannot be unpacked here."""
+    if unpacked > MOST_DICTIONARY_BYTES:
+        return unpacked
+    content: Any = packed
+    try:
+        if codec != "UNCOMPRESSED":
+            content = pa.decompress(packed, unpacked, codec.lower())
+    except (pa.ArrowException, OSError, ValueError):
+        return unpacked
+    return int(_longest(np.frombuffer(content, np.uint8)))
+
+
+@njit(cache=True, nogil=True)
+def _longest(content):
+    """The longest of values that each follow their length, which is four bytes."""
+    at, longest = np.int64(0), np.int64(0)
+    while at + 4 <= content.size:
+        length = np.int64(0)
+        for i in range(4):
+            length |= np.int64(content[at + i]) << (8 * i)
+        longest = length if length > longest else longest
+        at += 4 + length
+    return longest
+
+
+class _Page(NamedTuple):
+    """What the head of a page says."""
+
+    type: int
+    unpacked: int
+    packed: int
+    values: int
+    encoding: int
+    head_bytes: int
+
+
+def _head(stream: IO[bytes], at: int) -> _Page:
+    """The head of the page at ``at``."""
+    size = HEAD_BYTES
+    while True:
+        stream.seek(at)
+        data = stream.read(size)
+        reader = _Reader(data)
+        try:
+            head = reader.struct()
+            kind = head[1]
+            about = head[5] if kind == DATA[0] else head[8] if kind == DATA[1] else {1: 0}
+            found = _Page(kind, head[2], head[3], about[1], about.get(2 if kind == DATA[0] else 4, 0), reader.at)
+            if all(type(number) is int and number >= 0 for number in found):
+                return found
+            raise ValueError("the head of a page says what cannot be")
+        except (IndexError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            if len(data) < size or size >= MOST_HEAD_BYTES:
+                raise ValueError("the head of a page cannot be read") from error
+            size *= 16
+
+
+def check_footer(path: Path) -> None:
+    """Raise ValueError unless all columns are encoded and compressed in the ways that stores use."""
+    with path.open("rb") as stream:
+        size = stream.seek(0, os.SEEK_END)
+        stream.seek(max(0, size - TAIL))
+        length = int.from_bytes(stream.read(4), "little")
+        stream.seek(max(0, size - TAIL - length))
+        data = stream.read(length)
+    try:
+        footer = _Reader(data).struct()
+        columns = [column[3] for group in footer[4] for column in group[1]]
+        fits = all(column[4] in SNAPPY_OR_NONE and PLAIN_KINDS.issuperset(column[2]) for column in columns)
+    except (IndexError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError("its footer cannot be read") from error
+    if not fits:
+        raise ValueError("compressed or encoded in a way that stores do not use")
+
+
+class _Reader:
+    """A place in bytes that moves as they are read."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self.at = data, 0
+
+    def struct(self) -> dict[int, Any]:
+        found: dict[int, Any] = {}
+        field = 0
+        while head := self._byte():
+            field = field + (head >> 4) if head >> 4 else self._number()
+            found[field] = head & 15 == TRUE if head & 15 in (TRUE, FALSE) else self._value(head & 15)
+        return found
+
+    def _value(self, kind: int) -> Any:
+        if kind in (TRUE, FALSE, BYTE):
+            return self._byte()
+        if kind in (DOUBLE, BINARY):
+            return self._skip(8 if kind == DOUBLE else self._varint())
+        if kind in (LIST, SET):
+            head = self._byte()
+            return [self._value(head & 15) for _ in range(self._varint() if head >> 4 == 15 else head >> 4)]
+        if kind == MAP:
+            size = self._varint()
+            kinds = self._byte() if size else 0
+            return [(self._value(kinds >> 4), self._value(kinds & 15)) for _ in range(size)]
+        return self.struct() if kind == STRUCT else self._number()
+
+    def _number(self) -> int:
+        number = self._varint()
+        return (number >> 1) ^ -(number & 1)
+
+    def _varint(self) -> int:
+        number = shift = 0
+        while (byte := self._byte()) & 128:
+            number |= (byte & 127) << shift
+            shift += 7
+        return number | byte << shift
+
+    def _byte(self) -> int:
+        self.at += 1
+        return self._data[self.at - 1]
+
+    def _skip(self, count: int) -> None:
+        self.at += count
