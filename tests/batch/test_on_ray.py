@@ -3,6 +3,8 @@
 import os
 import signal
 import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -142,3 +144,24 @@ def test_a_worker_that_always_dies_is_one_error():
     number, why = error.value.args
     assert number == 1
     assert why.startswith("failed on Ray: WorkerCrashedError: ")
+
+
+def test_calls_that_run_are_ended_with_an_interrupted_command(tmp_path):
+    """Else a worker writes its shard once another command has begun in the same folder."""
+
+    def writes_late(number):
+        Path(tmp_path, f"began-{number}").write_text(str(os.getpid()))
+        time.sleep(60 * number)
+        Path(tmp_path, f"ended-{number}").touch()
+
+    results = scatter(ray, writes_late, {number: (number,) for number in range(2)}, 1)
+    next(results)
+    while not (began := tmp_path / "began-1").exists() or not began.read_text():
+        time.sleep(0.05)
+    worker = int(began.read_text())
+    results.close()  # as it is when what asks for results is interrupted
+    until = time.monotonic() + 30
+    while Path(f"/proc/{worker}").exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not Path(f"/proc/{worker}").exists()
+    assert not (tmp_path / "ended-1").exists()

@@ -13,6 +13,7 @@ import pyarrow.parquet
 import pytest
 
 from nodewise import NIGCN, open_store, write_store
+from nodewise._util.run_folder import RunFolder
 from nodewise.cli import COMMANDS
 from nodewise.cli.splitting import SplitOptions, choose_splits
 from nodewise.graph import synthetic
@@ -111,6 +112,16 @@ def test_a_model_that_was_named_is_replaced_only_on_request(run, store, model, m
     code, _, err = run("train", store, *QUICK)
     assert code == 0
     assert "the model in dcsbm-300-model will be replaced" in err
+
+
+def test_of_two_that_train_a_model_of_one_name_the_second_is_refused_at_once(run, store, tmp_path):
+    with RunFolder(tmp_path / ".model.train", "training", {}, ours=None).locked():
+        code, _, err = run("train", store, "-o", tmp_path / "model", *QUICK)
+    assert code == 2
+    assert f"{tmp_path / 'model'}: another training is under way" in one_line(err)
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
+    assert run("train", store, "-o", tmp_path / "model", *QUICK)[0] == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"store", "model"}
 
 
 def test_a_split_file_decides_which_nodes_are_used(run, store, tmp_path):

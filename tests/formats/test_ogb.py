@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -262,6 +264,16 @@ def test_text_that_is_cut_off_or_not_gzipped(csv: Path) -> None:
     refused(csv, r"edge\.csv\.gz: is cut off", when_read=True)
     path.write_bytes(b"0,1\n1,2\n")
     refused(csv, r"edge\.csv\.gz: .*not gzipped", when_read=True)
+
+
+def test_a_command_ends_in_order_while_most_of_a_file_is_not_read_yet(tmp_path: Path) -> None:
+    """A reader's threads that went on once Python ended would end the process: exit code 134."""
+    edges = write_ogb_csv(tmp_path / "ogb", Tiny.ring(400_000)) / "raw" / "edge.csv.gz"
+    edges.write_bytes(gzip.compress(b"5,x\n" + gzip.decompress(edges.read_bytes()).partition(b"\n")[2], 1))
+    command = [sys.executable, "-m", "nodewise", "import", "--edges", str(tmp_path / "ogb"), "-o", str(tmp_path / "s")]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "edge.csv.gz: column '2' holds 'x' in row 1; expected a whole number" in done.stderr
 
 
 @pytest.mark.parametrize(

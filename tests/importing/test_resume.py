@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import nodewise as nw
 from files import write
 from nodewise import InputError, StoreError
 from nodewise._util import atomic
@@ -443,3 +444,37 @@ def test_an_import_that_goes_on_after_sorting_does_not_take_ids_for_names(monkey
             import_store("edges.csv", "store", labels="y.csv")
     import_store("edges.csv", "store", labels="y.csv", resume=True)
     assert open_store("store").node_names is None
+
+
+# ---------------------------------------------------------------------- input that changes
+
+
+def test_a_file_that_changes_while_it_is_read_is_one_error_and_no_store(tmp_path, monkeypatch):
+    """What was read before and after would not belong together."""
+    monkeypatch.chdir(tmp_path)
+    files = write_files(names=True)
+
+    def append(*_):
+        with Path("edges.csv").open("a") as stream:
+            stream.write("new,newer,1\n")
+
+    with pytest.raises(InputError, match=r"edges.csv: changed while it was read; run the same command again"):
+        import_store(output="store", **files, progress=append)
+    assert {path.name for path in tmp_path.iterdir()} == set(files.values())
+    import_store(output="store", **write_files(names=True))
+
+
+@pytest.mark.parametrize("nodes", [60, 20])
+def test_a_store_that_is_replaced_while_it_is_added_to_is_one_error(tmp_path, monkeypatch, nodes):
+    """By one of the same size, or of another, with which what was read before makes no sense."""
+    monkeypatch.chdir(tmp_path)
+    first, other = (nw.synthetic.dcsbm(count, avg_degree=8, features=4, seed=count) for count in (60, nodes))
+    nw.write_store(first, "old")
+
+    def replace(stage, *_):
+        nw.write_store(other.replace(features=other.features + 1), "old", overwrite=True)
+
+    write("more.csv", "0,1\n1,2\n")
+    with pytest.raises(InputError, match=r"old/\S+: changed while it was read; run the same command again"):
+        nw.append_store("old", "new", "more.csv", progress=replace)
+    assert {path.name for path in tmp_path.iterdir()} == {"old", "more.csv"}

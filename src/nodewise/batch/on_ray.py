@@ -58,11 +58,23 @@ def scatter(
 ) -> Iterator[tuple[int, Any]]:
     """``function(*arguments)`` for each of ``calls``, on ``threads`` cores; yields a call's key and its result.
 
-    After the first failure no further call is sent; it is raised when those that run have ended.
+    After the first failure no further call is sent; it is raised when those that run have ended. If the generator is
+    closed, or interrupted, those that run are ended.
     """
+    flying: dict[Any, int] = {}
+    try:
+        yield from _scatter(ray, function, calls, threads, flying)
+    finally:
+        for call in flying:
+            ray.cancel(call, force=True)
+
+
+def _scatter(
+    ray: Any, function: Callable[..., Any], calls: Mapping[int, tuple[Any, ...]], threads: int, flying: dict[Any, int]
+) -> Iterator[tuple[int, Any]]:
+    """As :func:`scatter`; ``flying`` has the calls that run."""
     remote = ray.remote(function).options(num_cpus=threads, max_retries=RETRIES, retry_exceptions=False)
     waiting = sorted(calls, reverse=True)
-    flying: dict[Any, int] = {}
     failure: PieceError | None = None
     while flying or (waiting and failure is None):
         room = _most_in_flight(ray, threads) - len(flying)

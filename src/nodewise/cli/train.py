@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from os.path import realpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -60,8 +61,9 @@ def train(
     A named data set uses its official split, or 20 training nodes per class. On your own graph, a part of the labels is
     held out for the score; then the model is trained again on all labels and saved.
     """
-    from nodewise._util.atomic import check_new_folder
+    from nodewise._util.atomic import beside, check_new_folder
     from nodewise._util.errors import InputError
+    from nodewise._util.run_folder import RunFolder
     from nodewise.batch import row_maker
     from nodewise.learn.saved import is_model
 
@@ -72,20 +74,23 @@ def train(
     loading = time.perf_counter() - started
     place = output or Path(f"{Path(graph.name).name}-model")
     check_new_folder(place, overwrite=True, ours=is_model)  # before the work, not after
-    if is_model(place):
-        if output is not None and not overwrite:
-            raise InputError(f"{place}: holds a model already; pass --overwrite to replace it, or choose another place")
-        say(f"the model in {place} will be replaced")
     chosen = choose_splits(graph, source, split_options, seed)
     refit = chosen.own if refit is None else refit
     how: dict[str, Any] = {"inductive": inductive, "refit_asked": refit}
-    try:
-        with row_maker(source, data_dir, on=on, address=address, threads=threads) as make_rows:
-            result = _evaluate(graph, chosen.splits, settings, make_rows=make_rows, **how)
-    except KeyboardInterrupt:
-        complain(f"{place}: no model was saved and nothing is kept; the same command starts over")
-        raise
-    result.best.save(place)
+    with RunFolder(beside(Path(realpath(place)), "train"), "training", {}, ours=None, output=place).locked():
+        if is_model(place):
+            if output is not None and not overwrite:
+                raise InputError(
+                    f"{place}: holds a model already; pass --overwrite to replace it, or choose another place"
+                )
+            say(f"the model in {place} will be replaced")
+        try:
+            with row_maker(source, data_dir, on=on, address=address, threads=threads) as make_rows:
+                result = _evaluate(graph, chosen.splits, settings, make_rows=make_rows, **how)
+        except KeyboardInterrupt:
+            complain(f"{place}: no model was saved and nothing is kept; the same command starts over")
+            raise
+        result.best.save(place)
     if json:
         print_json({**result.to_json(), "split_origin": chosen.origin, "refit": refit, "model": str(place)})
         return

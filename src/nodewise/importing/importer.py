@@ -31,7 +31,7 @@ from nodewise.importing.base_store import BaseStore
 from nodewise.importing.building import import_raw
 from nodewise.importing.feature_stage import check_dtype
 from nodewise.importing.from_files import FileImport
-from nodewise.importing.work_folder import job_of, working
+from nodewise.importing.work_folder import job_of, unchanged, working
 from nodewise.store import Names, open_store
 
 Ids = Literal["auto", "integers", "names"]
@@ -265,7 +265,7 @@ def _import_files(
     job = job_of(files, name=name, sources=[f"{key} {_described(given[key])}" for key in given], **options)
     with working(output, job, overwrite, resume) as work:
         if not work.finished:
-            with ExitStack() as stack:
+            with unchanged(files), ExitStack() as stack:
                 FileImport(given, *how, work, stack, progress or silent, base).run(work.done.get("ids", ids))
         work.commit(overwrite)
 

@@ -217,9 +217,34 @@ def is_begun(output: AnyPath) -> bool:
 
 def job_of(files: Iterable[Path], **options: Any) -> dict[str, Any]:
     """Everything that the result of an import depends on: paths, sizes and times of its files, and its options."""
+    return {"files": _states(files), "nodewise": __version__, **options}
+
+
+@contextmanager
+def unchanged(files: Iterable[Path]) -> Iterator[None]:
+    """Raise if one of the files changes while the block reads them, also in place of the error that this led to."""
+    files = list(files)
+    before = _states(files)
+    try:
+        yield
+    except Exception as error:
+        _check_same(before, _states(files), error)
+        raise
+    _check_same(before, _states(files))
+
+
+def _check_same(before: list[list[Any]], now: list[list[Any]], error: Exception | None = None) -> None:
+    changed = [path for path, *state in [*before, *now] if [path, *state] not in before or [path, *state] not in now]
+    if changed:
+        raise InputError(
+            f"{changed[0]}: changed while it was read; run the same command again once nothing writes to it"
+        ) from error
+
+
+def _states(files: Iterable[Path]) -> list[list[Any]]:
+    """The path, size and time of each file."""
     states = [(path, path.stat()) for path in all_files(files)]
-    fingerprint = [[str(path.resolve()), state.st_size, state.st_mtime_ns] for path, state in states]
-    return {"files": fingerprint, "nodewise": __version__, **options}
+    return [[str(path.resolve()), state.st_size, state.st_mtime_ns] for path, state in states]
 
 
 def all_files(files: Iterable[Path]) -> Iterator[Path]:
