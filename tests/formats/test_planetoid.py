@@ -126,9 +126,10 @@ def test_a_missing_file_is_named(tiny: Any) -> None:
         read(tiny)
 
 
-def test_column_numbers_out_of_range_are_found_before_they_are_used(tiny: Any) -> None:
+@pytest.mark.parametrize(("array", "values"), [("indices", [1_000_000]), ("indptr", [0, 9_999_999, 0, 0, 0])])
+def test_numbers_out_of_range_are_found_before_they_are_used(tiny: Any, array: str, values: list[int]) -> None:
     matrix = sp.csr_matrix(tiny.features[: tiny.known])
-    matrix.indices[0] = 1_000_000
+    getattr(matrix, array)[: len(values)] = values
     tiny.write("allx", matrix)
     with pytest.raises(StoreError, match=r"ind\.tiny\.allx.*parts do not fit"):
         read(tiny)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from nodewise import InputError
+from nodewise import Graph, InputError
 from nodewise.graph.features import Quantized, column_steps, encode, normalize, row_scales
 
 matrices = arrays(np.float32, st.tuples(st.integers(1, 8), st.integers(1, 5)), elements=st.floats(-1e6, 1e6, width=32))
@@ -70,3 +70,17 @@ def test_scaled_rows_have_norm_one(rows, norm):
 def test_an_unknown_norm_is_named():
     with pytest.raises(InputError, match=r"norm='l3': expected one of 'none', 'l1', 'l2'"):
         row_scales(np.ones((1, 1), np.float32), "l3")
+
+
+@pytest.mark.parametrize(
+    ("indptr", "indices"),
+    [([0, 9_999_999, 5, 0], [0, 1, 2]), ([0, 1, 2, 3], [0, 1, 10**9]), ([0, 1, 2, 3], [0, 1, -5])],
+)
+def test_a_sparse_matrix_that_points_outside_itself_is_refused(indptr, indices):
+    """scipy makes one without a word, and crashes as it reads it."""
+    matrix = sp.identity(3, format="csr", dtype=np.float32)
+    matrix.indptr, matrix.indices = np.array(indptr, np.int32), np.array(indices, np.int32)
+    with pytest.raises(InputError, match="features: a sparse matrix whose parts do not fit together"):
+        Graph.from_edges([[0, 1], [1, 2]], features=matrix)
+    with pytest.raises(InputError, match="matrix: a sparse matrix whose parts do not fit together"):
+        Graph.from_scipy(matrix)

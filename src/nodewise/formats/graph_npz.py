@@ -20,6 +20,7 @@ from nodewise._util.types import AnyArray, Features
 from nodewise.formats.npz import NpzFile
 from nodewise.formats.raw_graph import MOST_FEATURES
 from nodewise.graph import Graph
+from nodewise.graph.checks import check_parts
 
 CSR_PARTS = ("x_data", "x_indices", "x_indptr", "x_shape")
 WEIGHT_KEYS = ("edge_weight", "edge_weights", "weight")
@@ -90,7 +91,7 @@ def _csr(path: Path, data: AnyArray, indices: AnyArray, indptr: AnyArray, shape:
         raise InputError(f"{path}: x_shape says {shape[1]:,} features; at most {MOST_FEATURES:,} are read")
     try:
         matrix = sp.csr_matrix((data, indices, indptr), shape=tuple(shape.tolist()), dtype=np.float32)
-        matrix.check_format(full_check=True)
+        check_parts(matrix)
     except (TypeError, ValueError) as error:
         raise InputError(
             f"{path}: {', '.join(CSR_PARTS)} are not the parts of one CSR matrix ({error}). "

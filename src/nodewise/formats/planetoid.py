@@ -24,6 +24,7 @@ import scipy.sparse as sp
 from nodewise._util.errors import InputError, StoreError
 from nodewise._util.types import AnyArray, IntArray
 from nodewise.graph import Graph
+from nodewise.graph.checks import check_parts
 
 PARTS = ("x", "y", "tx", "ty", "allx", "ally", "graph", "test.index")
 VALIDATION_NODES = 500  # Planetoid's official validation part: the first 500 nodes after the training nodes
@@ -73,7 +74,7 @@ def _read_features(path: Path) -> sp.csr_matrix:
         # Rebuilt from its parts, which checks them: an index out of range would read foreign memory later.
         where = [np.asarray(part).astype(np.int64) for part in (loaded.indices, loaded.indptr)]
         matrix = sp.csr_matrix((loaded.data, *where), shape=loaded.shape, dtype=np.float32)
-        matrix.check_format(full_check=True)
+        check_parts(matrix)
     except (AttributeError, TypeError, ValueError) as error:
         raise _wrong(path, f"holds a sparse matrix whose parts do not fit together ({error})") from error
     return matrix

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from numbers import Real
@@ -76,13 +77,11 @@ def checked_features(features: Any, num_nodes: int) -> Features | None:
     if features is None:
         return None
     if sp.issparse(features):
+        check_sparse("features", features)
         features = sp.csr_matrix(features, dtype=np.float32)
         if not features.has_canonical_format:
             features = features.copy()  # the caller's matrix stays as it is
-            try:
-                features.sum_duplicates()
-            except ValueError as error:
-                raise InputError(f"features: a sparse matrix whose parts do not fit together ({error})") from error
+            features.sum_duplicates()
     elif not isinstance(features, Quantized):
         if not isinstance(features, np.ndarray):
             features = as_array("features", features)
@@ -99,6 +98,22 @@ def checked_features(features: Any, num_nodes: int) -> Features | None:
     if not isinstance(features, Quantized):
         _check_values(features)
     return features
+
+
+def check_sparse(what: str, matrix: Any) -> None:
+    """Raise unless the parts of a sparse matrix of the user's fit together."""
+    try:
+        if hasattr(matrix, "indptr"):
+            check_parts(copy.copy(matrix))
+    except ValueError as error:
+        raise InputError(f"{what}: a sparse matrix whose parts do not fit together ({error})") from error
+
+
+def check_parts(matrix: Any) -> None:
+    """Raise ValueError unless the parts of a compressed sparse matrix fit together; what reads it would crash."""
+    matrix.check_format(full_check=True)
+    if np.diff(matrix.indptr).min(initial=0) < 0:  # not seen by scipy where the last one is 0
+        raise ValueError("indptr must be a non-decreasing sequence")
 
 
 def checked_labels(labels: Any, num_nodes: int) -> AnyArray | None:

@@ -125,6 +125,7 @@ class Graph:
         >>> Graph.from_scipy(scipy.sparse.csr_matrix([[0, 1], [1, 0]]))
         Graph(nodes=2, edges=1)
         """
+        checks.check_sparse("matrix", matrix)
         coo = sp.coo_matrix(matrix, copy=True)
         coo.sum_duplicates()
         if coo.shape[0] != coo.shape[1]:
