@@ -26,6 +26,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parents[1]
 NOW, BARE = "present", "present, walks without bounds"
+KINDS = ("npy", "csv", "names.parquet")
 REPEATS = 5  # of a task in one process; the best counts
 BOUNDS = (  # in kernels/walking.py: what is taken out, and how often it occurs
     (r"    if _outside\(edge, count, indices.size\):\n        return True\n", "", 1),
@@ -88,7 +89,7 @@ def import_tasks(folder: Path) -> dict[str, float]:
 
     nw.import_store(folder / "few.csv", folder / "made", memory="1GB")  # compiles
     shutil.rmtree(folder / "made")
-    return {f"import {kind}": once(kind) for kind in ("npy", "csv")}
+    return {f"import {kind}": once(kind) for kind in KINDS}
 
 
 TASKS = {"store": store_tasks, "import": import_tasks}
@@ -118,7 +119,7 @@ def make_inputs(folder: Path, nodes: int, edges: int) -> None:
     import nodewise as nw
 
     nw.write_store(nw.synthetic.dcsbm(nodes, avg_degree=20, classes=10, features=8, seed=0), folder / "store")
-    for kind in ("npy", "csv"):
+    for kind in KINDS:
         importing.write(folder / f"edges.{kind}", kind, edges, edges // 10)
     importing.write(folder / "few.csv", "csv", 1000, 100)
 
@@ -146,7 +147,7 @@ def compare(trees: dict[str, Path], folder: Path, rounds: int) -> dict[str, Any]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("revision", nargs="?", help="of git, from before the checks")
-    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--edges", type=int, default=10_000_000)
     parser.add_argument("--task", choices=TASKS, help=argparse.SUPPRESS)

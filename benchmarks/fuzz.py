@@ -48,8 +48,11 @@ def add(result: dict[str, Any], outcome: dict[str, Any]) -> None:
 class Campaign:
     """The cases of one reader that are missing up to ``until``, as many as time allows."""
 
-    def __init__(self, reader: Reader, place: Path, seed: int, result: dict[str, Any], until: int, end: float) -> None:
+    def __init__(
+        self, reader: Reader, place: Path, seed: int, result: dict[str, Any], until: int, end: float, lane: int
+    ) -> None:
         self.reader, self.place, self.seed, self.result, self.until, self.end = reader, place, seed, result, until, end
+        self.lane = lane
         self.samples = Samples(place / "samples" / reader.name)
         self.next_case, self.running, self.seconds = result["cases"], None, time.monotonic() - result["seconds"]
 
@@ -57,7 +60,9 @@ class Campaign:
         """Count what has come since the last step; False at the end."""
         if self.running is None:
             missing = range(self.next_case, self.until)
-            self.running = Worker(self.reader, self.samples, self.place / "fixed", self.place, self.seed, missing)
+            self.running = Worker(
+                self.reader, self.samples, self.place / "fixed", self.place, self.seed, missing, self.lane
+            )
         for outcome in self.running.outcomes():
             add(self.result, outcome)
             self.next_case = outcome["case"] + 1
@@ -80,16 +85,17 @@ def fuzz(
 ) -> None:
     """Two readers at a time, each with its share of the seconds that are left."""
     waiting = [reader for reader in readers if results.setdefault(reader.name, new_result())["cases"] < most]
-    running: list[Campaign] = []
+    running: dict[int, Campaign] = {}
     end, saved = time.monotonic() + seconds, time.monotonic()
     while waiting or running:
-        while waiting and len(running) < LANES:
-            share = time.monotonic() + (end - time.monotonic()) * LANES / max(LANES, len(waiting))
-            reader = waiting.pop(0)
-            running.append(Campaign(reader, place, seed, results[reader.name], most, min(share, end)))
-        for campaign in list(running):
+        for lane in set(range(LANES)) - running.keys():
+            if waiting:
+                share = time.monotonic() + (end - time.monotonic()) * LANES / max(LANES, len(waiting))
+                reader = waiting.pop(0)
+                running[lane] = Campaign(reader, place, seed, results[reader.name], most, min(share, end), lane)
+        for lane, campaign in list(running.items()):
             if not campaign.step():
-                running.remove(campaign)
+                del running[lane]
                 print(summary({campaign.reader.name: campaign.result})[2], flush=True)
         if time.monotonic() - saved > SAVE_SECONDS or not running:
             save(output, seed, results)

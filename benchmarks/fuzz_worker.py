@@ -188,8 +188,11 @@ def make_samples(readers: list[Reader], fixed: Path, folder: Path) -> None:
 class Worker:
     """A process that runs the cases of a range one by one. It notes the case that it is at in shared memory."""
 
-    def __init__(self, reader: Reader, samples: Samples, fixed: Path, scratch: Path, seed: int, cases: range) -> None:
+    def __init__(
+        self, reader: Reader, samples: Samples, fixed: Path, scratch: Path, seed: int, cases: range, lane: int
+    ) -> None:
         self.reader, self.samples, self.fixed, self.seed, self.cases = reader, samples, fixed, seed, cases
+        self.lane = lane
         self.scratch = Path(tempfile.mkdtemp(dir=scratch))
         self.note = mmap.mmap(-1, NOTE.size)
         self.note[:] = NOTE.pack(cases.start, time.monotonic() + 60, 60.0)  # the first case may load libraries
@@ -200,6 +203,8 @@ class Worker:
 
     def _run(self, pipe: int) -> None:
         _quieten(self.scratch)
+        processors = sorted(os.sched_getaffinity(0))  # on one of them, or small cases mostly wait for other threads
+        os.sched_setaffinity(0, {processors[self.lane % len(processors)]})
         self.reader.prepare()
         limit_memory()
         for i in range(len(self.samples.units)):

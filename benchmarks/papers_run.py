@@ -96,13 +96,13 @@ def drop_page_cache(store: Path) -> str:
     return "drop_caches"
 
 
-def run(store: Path) -> tuple[float, Evaluation]:
-    """Seconds to open, and the rest."""
+def run(store: Path, **changes: Any) -> tuple[float, Evaluation]:
+    """Seconds to open, and the rest; ``changes``: of the parameters."""
     started = time.perf_counter()
     graph = nw.open_store(store)
     opened = time.perf_counter() - started
     split = Split(*(graph.splits[part] for part in PARTS))
-    return opened, evaluate(nw.NIGCN(**PARAMS), graph, [split])
+    return opened, evaluate(nw.NIGCN(**{**PARAMS, **changes}), graph, [split])
 
 
 def measure(store: Path, profile: cProfile.Profile | None) -> tuple[dict[str, Any], Evaluation]:
@@ -146,7 +146,7 @@ def main() -> None:
     parser.add_argument("--save", type=Path, help="keep the model here")
     arguments = parser.parse_args()
     started = time.perf_counter()
-    run(arguments.small)
+    run(arguments.small, epochs=2)
     warm_up = time.perf_counter() - started
     cache = drop_page_cache(arguments.store) if arguments.cold else "as it is"
     profile = cProfile.Profile() if arguments.profile else None

@@ -498,9 +498,8 @@ for more in (0, 0, 1, 7, 2, 20, 1):
 """
 
 
-@pytest.mark.parametrize("engine", ["walks", "exact"])
-def test_a_killed_run_leaves_complete_shards_and_can_continue(place, bits, names, tmp_path, engine, caplog):
-    model = getattr(place, engine)
+def test_a_killed_run_leaves_complete_shards_and_can_continue(place, bits, names, tmp_path, caplog):
+    model = place.exact
     run("predict", model, place.store, tmp_path / "whole", chunk=10, threads=1)
     expected = bits(tmp_path / "whole")
     command = [sys.executable, "-c", KILLED, str(model), place.store, str(tmp_path / "out")]

@@ -6,10 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import nodewise as nw
+from models import PLAIN
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,18 +34,25 @@ def test_the_wheel_works_on_its_own(fresh, tmp_path):
     def nodewise(*args):
         return _run(fresh.parent / "nodewise", *args, cwd=tmp_path)
 
-    where = _run(fresh, "-c", "import nodewise; print(nodewise.__file__)", cwd=tmp_path)
-    assert Path(where.strip()).is_relative_to(fresh.parents[1])
-    assert Path(where.strip()).with_name("py.typed").is_file()
+    where = Path(_run(fresh, "-c", "import nodewise; print(nodewise.__file__)", cwd=tmp_path).strip()).parent
+    assert where.is_relative_to(fresh.parents[1])
+    source = ROOT / "src" / "nodewise"
+    files = [
+        path.relative_to(source) for path in source.rglob("*") if path.is_file() and "__pycache__" not in path.parts
+    ]
+    assert [file for file in files if not (where / file).is_file()] == []
     assert nodewise("--version") == f"nodewise {nw.__version__}\n"
     assert "pubmed (in the paper)" in nodewise("datasets")
 
     graph = nw.synthetic.dcsbm(100, classes=2, features=4, seed=0)
-    edges = np.array(graph.to_scipy().nonzero())
-    np.savez(tmp_path / "tiny.npz", edge_index=edges, x=graph.features, y=graph.labels)
-    assert "micro-F1" in nodewise("train", "tiny.npz", "-o", "model", "--engine", "exact")
-    nodewise("predict", "model", "tiny.npz", "-o", "labels.csv")
+    nw.write_store(graph, tmp_path / "tiny")
+    nodewise("predict", _model(graph, tmp_path / "model"), "tiny", "-o", "labels.csv")
     assert len((tmp_path / "labels.csv").read_text("utf-8").splitlines()) == 101
+
+
+def _model(graph, path):
+    nw.NIGCN(**PLAIN, engine="exact").fit(graph, range(20), range(20, 40)).save(path)
+    return path
 
 
 def _run(*command, cwd=None):

@@ -59,11 +59,6 @@ def table(named: bool = False) -> pa.Table:
     return pa.table({"source": source, "target": target})
 
 
-def write_gzip(path: str) -> None:
-    with gzip.open(path, "wb", compresslevel=1) as stream:
-        pacsv.write_csv(table(), stream)
-
-
 def write_deflated(path: str) -> None:
     archive = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
     with archive, archive.open("edge_index.npy", "w", force_zip64=True) as stream:
@@ -72,10 +67,7 @@ def write_deflated(path: str) -> None:
 
 FILES = {
     "e.csv": lambda path: pacsv.write_csv(table(), path),
-    "e.csv.gz": write_gzip,
     "one_group.parquet": lambda path: pq.write_table(table(), path, row_group_size=EDGES[False]),
-    "e.npy": lambda path: np.save(path, ends()),
-    "e.npz": lambda path: np.savez(path, edge_index=ends()),
     "deflated.npz": write_deflated,
     "names.csv": lambda path: pacsv.write_csv(table(named=True), path),
     "names.parquet": lambda path: pq.write_table(table(named=True), path),

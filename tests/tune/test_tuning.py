@@ -286,7 +286,7 @@ def test_what_is_tried_does_not_depend_on_how_many_at_a_time(store, splits, tmp_
     monkeypatch.setattr(fitting, "ROSTER", ensemble.ROSTER)  # processes have the whole one
     monkeypatch.setattr(trials_file, "BATCH", 2)
     monkeypatch.setattr(trials_file, "neighbours", lambda point, hops: [])  # Optuna proposes all but the first
-    alone, together = (tune(store, tmp_path / f"{n}", splits[:1], trials=4, threads=n) for n in (1, 2))
+    alone, together = (tune(store, tmp_path / f"{n}", splits[:1], trials=3, threads=n) for n in (1, 2))
     assert [(t.point, t.value) for t in alone.trials] == [(t.point, t.value) for t in together.trials]
     assert (alone.gain, alone.standard_error) == (together.gain, together.standard_error)
 
