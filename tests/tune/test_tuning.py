@@ -414,23 +414,27 @@ def test_a_disk_that_fills_up_ends_the_command_with_its_error(run, store, tmp_pa
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
-def test_workers_end_with_the_process_that_started_them(tmp_path):
-    """A trial that takes a minute, and whose study is killed."""
+@pytest.mark.parametrize("at_work", [False, True])
+def test_workers_end_with_the_process_that_started_them(tmp_path, at_work):
+    """A trial that takes a minute, whose study is killed as its workers start, or later."""
     program = (
         "import os, time, joblib, pathlib\n"
-        "from nodewise.tune.trials import _in_worker\n"
+        "from nodewise.tune.trials import _in_processes\n"
         "def trial():\n"
         "    pathlib.Path(str(os.getpid())).touch()\n"
         "    time.sleep(60)\n"
-        "joblib.Parallel(2)(joblib.delayed(_in_worker)(os.getpid(), trial) for _ in range(2))"
+        "_in_processes(2)(joblib.delayed(trial)() for _ in range(2))"
     )
     parent = subprocess.Popen([sys.executable, "-c", program], cwd=tmp_path)
+    children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
     try:
-        assert eventually(lambda: len(list(tmp_path.iterdir())) == 2, 60)
+        assert eventually(lambda: len(children.read_text().split()) >= 3, 60)  # two, and one that tidies up after them
+        assert not at_work or eventually(lambda: len(list(tmp_path.iterdir())) == 2, 60)
+        started = children.read_text().split()
     finally:
         parent.kill()
         parent.wait()
-    assert eventually(lambda: not any(Path(f"/proc/{file.name}").exists() for file in tmp_path.iterdir()), 10)
+    assert eventually(lambda: not any(Path(f"/proc/{child}").exists() for child in started), 10)
 
 
 def eventually(look, seconds):

@@ -10,7 +10,7 @@ import math
 import os
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -90,17 +90,17 @@ class Trials:
         A batch is proposed at once, so that the result does not depend on how many trials run at the same time.
         Diffusion uses all threads; small networks can use only one, so each trial has a process of its own.
         """
-        from joblib import Parallel, delayed
+        from joblib import delayed
 
-        problems, parent = self._problems(self.seed), os.getpid()
+        problems = self._problems(self.seed)
         processes = max(1, min(BATCH, count, thread_count(self.threads)))
-        with Parallel(processes, return_as="generator", pre_dispatch="n_jobs", mmap_mode="c") as at_once:
+        with _in_processes(processes, return_as="generator", pre_dispatch="n_jobs") as at_once:
             while count > 0 and (time.time() <= deadline or not finished(study)):
                 batch, floors = self._asked(study, min(count, BATCH)), _floors(study)
                 ends = [deadline if finished(study) or i else math.inf for i in range(len(batch))]  # one there must be
                 every = [{**self.default, **trial.user_attrs["point"]} for trial in batch]
                 calls = (
-                    delayed(_in_worker)(parent, judged, params, self.seed, self.rows(params), problems, floors, end)
+                    delayed(judged)(params, self.seed, self.rows(params), problems, floors, end)
                     for params, end in zip(every, ends, strict=True)
                 )
                 yield from _recorded(study, batch, at_once(calls))
@@ -111,13 +111,13 @@ class Trials:
 
         The best of many trials was also lucky; that luck does not come twice.
         """
-        from joblib import Parallel, delayed
+        from joblib import delayed
 
         seed = self.seed ^ 1
         problems = self._problems(seed)
         both = [self.default, {**self.default, **point}]
-        with Parallel(min(2, thread_count(self.threads)), mmap_mode="c") as at_once:
-            calls = (delayed(_in_worker)(os.getpid(), _all_answers, p, seed, self.rows(p), problems) for p in both)
+        with _in_processes(min(2, thread_count(self.threads))) as at_once:
+            calls = (delayed(_all_answers)(p, seed, self.rows(p), problems) for p in both)
             return compared(*at_once(calls))
 
     def rows(self, params: dict[str, Any]) -> FloatArray:
@@ -143,10 +143,11 @@ class Trials:
         return batch
 
 
-def _in_worker(parent: int, function: Callable[..., Any], *args: Any) -> Any:
-    """Call ``function`` in a process that does not outlive the one that asked."""
-    end_with(parent)
-    return function(*args)
+def _in_processes(count: int, **how: Any) -> Any:
+    """joblib's ``Parallel``, of processes that do not outlive this one."""
+    from joblib import Parallel
+
+    return Parallel(count, mmap_mode="c", initializer=end_with, initargs=(os.getpid(),), **how)
 
 
 def _all_answers(*args: Any) -> list[Answers]:
