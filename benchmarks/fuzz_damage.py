@@ -349,6 +349,8 @@ def _zip_bomb(members: tuple[tuple[str, bytes], ...], bomb: str, item: str, row:
 
 def _parquet(data: bytes, rng: Random, other: bytes) -> bytes:
     table = pq.read_table(io.BytesIO(data))
+    if rng.random() < 0.002:
+        return _parquet_bomb(tuple(table.column_names), rng.choice((b"x", b"1", b"\xff")), rng.choice((100, 10**5)))
     place = rng.randrange(table.num_columns)
     for _ in range(rng.choice((1, 1, 2))):
         column = next(_odd_columns(table.num_rows, rng))
@@ -358,6 +360,19 @@ def _parquet(data: bytes, rng: Random, other: bytes) -> bytes:
     pq.write_table(
         table, file, compression=rng.choice(("none", "snappy", "gzip", "zstd")), row_group_size=rng.choice((2, 99))
     )
+    return file.getvalue()
+
+
+@functools.lru_cache(maxsize=64)
+def _parquet_bomb(names: tuple[str, ...], letter: bytes, length: int) -> bytes:
+    """Half a gigabyte of text: two long values that all rows share."""
+    rows = BOMB_BYTES // length // len(names)
+    values = pa.array([letter * length, letter * (length - 1)], pa.binary())
+    column = pa.DictionaryArray.from_arrays(np.arange(rows, dtype=np.int32) % 2, values)
+    if letter.isalnum():
+        column = column.cast(pa.dictionary(pa.int32(), pa.string()))
+    file = io.BytesIO()
+    pq.write_table(pa.table([column] * len(names), names=list(names)), file, compression="zstd", store_schema=False)
     return file.getvalue()
 
 
