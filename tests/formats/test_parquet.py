@@ -75,10 +75,14 @@ def test_all_rows_come_once_in_their_order_in_parts_of_little_text(tmp_path_fact
     assert pa.Table.from_batches(parts).equals(table)
 
 
-@pytest.mark.parametrize("how", [{}, {"use_dictionary": False}, {"data_page_version": "2.0"}])
+WAYS = [*({"compression": kind} for kind in ("none", "gzip", "zstd", "lz4", "brotli")), {"data_page_version": "2.0"}]
+
+
+@pytest.mark.parametrize("how", [{}, {"use_dictionary": False}, *WAYS])
 def test_ordinary_names_are_read_as_many_rows_at_a_time_as_ever(tmp_path, how):
     names = [f"user{i}" for i in range(2 * parquet.PART_ROWS)]
     pq.write_table(pa.table({"name": names}), tmp_path / "n.parquet", **how)
+    assert pages_of(tmp_path / "n.parquet").most_text(parquet.PART_ROWS) < parquet.PART_BYTES
     assert [part.num_rows for part in read(tmp_path / "n.parquet")] == [parquet.PART_ROWS] * 2
 
 

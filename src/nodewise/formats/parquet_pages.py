@@ -21,6 +21,7 @@ PLAIN_KINDS = {0, 2, 3, 4, 8}  # encodings: plain, by a dictionary, by runs; oth
 DICTIONARY_KINDS, PREFIX_KIND = (2, 8), 7  # one value stands for many; a value begins like the one before
 DATA, DICTIONARY = (0, 3), 2  # types of pages
 MOST_DICTIONARY_BYTES = 64 << 20  # unpacked to look at
+CODECS = {"LZ4": "lz4_raw"}  # by the names of pyarrow's metadata, where pyarrow's own are not the same in small letters
 SNAPPY_OR_NONE = {0, 1}  # compression, likewise
 TRUE, FALSE, BYTE, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
 TAIL = 8  # bytes: the length of the footer, and four letters
@@ -44,6 +45,17 @@ class Pages(NamedTuple):
         return float((ends[after] - ends[:-1]).max(initial=0.0))
 
 
+class _Page(NamedTuple):
+    """What the head of a page says."""
+
+    type: int
+    unpacked: int
+    packed: int
+    values: int
+    encoding: int
+    head_bytes: int
+
+
 def read_pages(stream: IO[bytes], chunks: list[Any]) -> Pages:
     """The pages of a column's chunks, as pyarrow's metadata has them; ValueError if a head cannot be read."""
     values, all_bytes, longest = array("d"), array("d"), array("d")
@@ -60,9 +72,7 @@ def read_pages(stream: IO[bytes], chunks: list[Any]) -> Pages:
                 raise ValueError("it has more pages than it can hold")
             if page.type == DICTIONARY:
                 largest_dictionary = max(page.unpacked, largest_dictionary)
-                if text:
-                    stream.seek(at)
-                    shared = _longest_value(stream.read(page.packed), page.unpacked, chunk.compression)
+                shared = _longest_value(stream, at, page, chunk.compression) if text else 0
             elif page.type in DATA:
                 largest = max(page.unpacked, largest)
                 one = shared if page.encoding in DICTIONARY_KINDS else page.unpacked
@@ -80,16 +90,17 @@ def _start(chunk: Any) -> int:
     return int(dictionary if dictionary is not None and 0 < dictionary < start else start)
 
 
-def _longest_value(packed: bytes, unpacked: int, codec: str) -> int:
+def _longest_value(stream: IO[bytes], at: int, page: _Page, codec: str) -> int:
     """The bytes of the longest value in a dictionary of text; its own, where it cannot be unpacked here."""
-    if unpacked > MOST_DICTIONARY_BYTES:
-        return unpacked
-    content: Any = packed
+    if max(page.packed, page.unpacked) > MOST_DICTIONARY_BYTES:
+        return page.unpacked
+    stream.seek(at)
+    content: Any = stream.read(page.packed)
     try:
         if codec != "UNCOMPRESSED":
-            content = pa.decompress(packed, unpacked, codec.lower())
+            content = pa.decompress(content, page.unpacked, CODECS.get(codec, codec.lower()))
     except (pa.ArrowException, OSError, ValueError):
-        return unpacked
+        return page.unpacked
     return int(_longest(np.frombuffer(content, np.uint8)))
 
 
@@ -104,17 +115,6 @@ def _longest(content):
         longest = length if length > longest else longest
         at += 4 + length
     return longest
-
-
-class _Page(NamedTuple):
-    """What the head of a page says."""
-
-    type: int
-    unpacked: int
-    packed: int
-    values: int
-    encoding: int
-    head_bytes: int
 
 
 def _head(stream: IO[bytes], at: int) -> _Page:
