@@ -12,8 +12,9 @@ demo: $(VENV)/.installed
 	test -d pubmed-model || $(BIN)/nodewise train pubmed
 	$(BIN)/nodewise serve pubmed-model pubmed
 
+# Two processes with one thread each: with two, threads that wait for each other keep the cores busy.
 test: check docs
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(VENV)/.installed
 	$(BIN)/ruff format --check $(SRC)
