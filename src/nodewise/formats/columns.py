@@ -120,7 +120,9 @@ def has_number(column: Column) -> bool:
 
 
 def first_number(column: Column) -> int | None:
-    """The index of the first value in a column of text that is a number, or None."""
+    """The index of the first value that is a number, or None; in a part of a folder, a column may not be text."""
+    if not _is_text(column):
+        return 0 if len(column) else None
     return _first(pc.match_substring_regex(column.values, NUMBER))
 
 

@@ -228,7 +228,7 @@ def _codes(column: Column) -> tuple[IntArray, list[str] | None]:
     words = trimmed.filter(pc.is_in(pc.utf8_lower(trimmed), value_set=pa.array(DOUBTFUL_WORDS, pa.large_string())))
     if len(words):
         warn(
-            f"{column.path}: {len(words):,} labels are {words[0].as_py()!r} and were read as unknown; if that is a "
+            f"{column.path}: {len(words):,} labels are {words[0].as_py()!r:.80} and were read as unknown; if that is a "
             f"class, rename it"
         )
     return codes, names.to_pylist()
@@ -245,11 +245,12 @@ def _check_repeats(file: LabelFile, rows: IntArray, node_of: IntArray, codes: In
         node = file.nodes.values[second].as_py()
         if file.labels is None:
             raise InputError(
-                f"{file.path}: rows {first + 1:,} and {second + 1:,} are both about node {node!r}; expected one row "
-                f"per node. Remove one of them"
+                f"{file.path}: rows {first + 1:,} and {second + 1:,} are both about node {node!r:.80}; expected one "
+                f"row per node. Remove one of them"
             )
         raise InputError(
-            f"{file.path}: row {second + 1:,} gives node {node!r} the label {file.labels.values[second].as_py()!r}, "
-            f"row {first + 1:,} gives it {file.labels.values[first].as_py()!r}; expected one label per node. Remove "
-            f"one of the rows, or pass --multilabel if nodes have several labels (Python: multilabel=True)"
+            f"{file.path}: row {second + 1:,} gives node {node!r:.80} the label "
+            f"{file.labels.values[second].as_py()!r:.80}, row {first + 1:,} gives it "
+            f"{file.labels.values[first].as_py()!r:.80}; expected one label per node. Remove one of the rows, "
+            f"or pass --multilabel if nodes have several labels (Python: multilabel=True)"
         )

@@ -13,14 +13,15 @@ import pyarrow.parquet as pq
 from nodewise._util.errors import InputError
 from nodewise._util.memory import memory_budget, show_bytes
 from nodewise._util.os_errors import reading
-from nodewise.formats.parquet_pages import read_pages
+from nodewise.formats.parquet_pages import read_chunks, read_pages
 
 SUFFIXES = (".parquet", ".pq")
 HIDDEN = ("_", ".")  # folders whose names begin with these hold no part of a table
 PART_ROWS = 1 << 18  # at a time
 PART_VALUES = 1 << 20
-PART_BYTES = 64 << 20  # of text, at a time
-PAGES_SHARE = 0.25  # of the memory, for a page of each column
+PART_BYTES = 16 << 20  # of text, at a time
+PAGE_BYTES = 64 << 20  # of the pages of all columns; if more, then
+PAGES_SHARE = 0.25  # of the memory, at most
 BUFFER_BYTES = 16 << 20  # of all columns
 
 
@@ -64,7 +65,7 @@ def _joined(batches: Iterator[Any], rows: int) -> Iterator[Any]:
     waiting: list[Any] = []
     held = size = 0
     for batch in map(_spelled_out, batches):
-        if waiting and (held + batch.num_rows > rows or size > PART_BYTES):
+        if waiting and (held + batch.num_rows > rows or size + batch.nbytes > PART_BYTES):
             yield pa.concat_batches(waiting)
             waiting, held, size = [], 0, 0
         waiting.append(batch)
@@ -80,20 +81,25 @@ def _spelled_out(batch: Any) -> Any:
 
 
 def reading_parquet(path: Path) -> AbstractContextManager[None]:
-    damage = (pa.ArrowException, ValueError, MemoryError)  # the last two: damaged names and lengths
+    damage = (pa.ArrowException, ValueError, MemoryError, KeyError)  # the last three: damaged names and lengths
     return reading(path, "a Parquet file", damage, advice="fetch or write it again")
 
 
 def _fitting(path: Path, content: Any, names: list[str] | None, rows: int, memory: int) -> int:
     """How many rows fit, ``rows`` at most."""
-    described = content.metadata
-    paths = [described.schema.column(i).path for i in range(described.num_columns)]
-    leaves = [i for i, name in enumerate(paths) if names is None or name.split(".")[0] in names]
-    groups = [described.row_group(group) for group in range(described.num_row_groups)]
+    groups = read_chunks(path)
+    schema, width = content.schema, len(content.schema)
+    if any(len(group) != width for group in groups):
+        raise ValueError(f"its schema has {width} columns, and not all of its row groups do")
+    pages = []
     with path.open("rb") as stream:
-        pages = [read_pages(stream, [group.column(i) for group in groups]) for i in leaves]
+        for i in range(width):
+            column = schema.column(i)
+            if names is None or column.path.split(".")[0] in names:
+                length = {"BYTE_ARRAY": None, "FIXED_LEN_BYTE_ARRAY": column.length}.get(column.physical_type, 0)
+                pages.append(read_pages(stream, [group[i] for group in groups], length))
     buffers = sum(found.buffer for found in pages)
-    if buffers > max(PART_BYTES, PAGES_SHARE * memory):
+    if buffers > max(PAGE_BYTES, PAGES_SHARE * memory):
         raise InputError(
             f"{path}: a page of each column, {show_bytes(buffers)} unpacked, is more than a quarter of the memory "
             f"that may be used; raise --memory, or write the file with smaller pages"

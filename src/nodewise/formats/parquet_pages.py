@@ -21,7 +21,7 @@ PLAIN_KINDS = {0, 2, 3, 4, 8}  # encodings: plain, by a dictionary, by runs; oth
 DICTIONARY_KINDS, PREFIX_KIND = (2, 8), 7  # one value stands for many; a value begins like the one before
 DATA, DICTIONARY = (0, 3), 2  # types of pages
 MOST_DICTIONARY_BYTES = 64 << 20  # unpacked to look at
-CODECS = {"LZ4": "lz4_raw"}  # by the names of pyarrow's metadata, where pyarrow's own are not the same in small letters
+CODECS = {1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}  # by their numbers; 0: not compressed
 SNAPPY_OR_NONE = {0, 1}  # compression, likewise
 TRUE, FALSE, BYTE, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
 TAIL = 8  # bytes: the length of the footer, and four letters
@@ -56,15 +56,41 @@ class _Page(NamedTuple):
     head_bytes: int
 
 
-def read_pages(stream: IO[bytes], chunks: list[Any]) -> Pages:
-    """The pages of a column's chunks, as pyarrow's metadata has them; ValueError if a head cannot be read."""
+class Chunk(NamedTuple):
+    """The pages of a column in one row group, as the footer describes them."""
+
+    codec: int
+    values: int
+    start: int
+    bytes: int
+
+
+def read_chunks(path: Path) -> list[list[Chunk]]:
+    """The chunks of each row group, in the order of the columns; ValueError if the footer cannot be read."""
+    try:
+        groups = [[_chunk(column) for column in columns] for columns in _footer(path)]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError("its footer cannot be read") from error
+    if not all(type(number) is int and number >= 0 for group in groups for chunk in group for number in chunk):
+        raise ValueError("its footer says what cannot be")
+    return groups
+
+
+def _chunk(column: dict[int, Any]) -> Chunk:
+    start, dictionary = column[9], column.get(11, 0)
+    return Chunk(column[4], column[5], dictionary if 0 < dictionary < start else start, column[7])
+
+
+def read_pages(stream: IO[bytes], chunks: list[Chunk], length: int | None) -> Pages:
+    """The pages of a column's chunks; ValueError if a head cannot be read.
+
+    ``length``: the bytes of each value, 0 for numbers, None for text. That of the schema, which pyarrow goes by.
+    """
     values, all_bytes, longest = array("d"), array("d"), array("d")
     size = stream.seek(0, os.SEEK_END)
     largest = largest_dictionary = 0
     for chunk in chunks:
-        text = chunk.physical_type == "BYTE_ARRAY"
-        at = _start(chunk)
-        end, missing, shared = min(size, at + chunk.total_compressed_size), chunk.num_values, 0
+        at, end, missing, shared = chunk.start, min(size, chunk.start + chunk.bytes), chunk.values, 0
         while missing > 0 and at < end:
             page = _head(stream, at)
             at += page.head_bytes
@@ -72,34 +98,29 @@ def read_pages(stream: IO[bytes], chunks: list[Any]) -> Pages:
                 raise ValueError("it has more pages than it can hold")
             if page.type == DICTIONARY:
                 largest_dictionary = max(page.unpacked, largest_dictionary)
-                shared = _longest_value(stream, at, page, chunk.compression) if text else 0
+                shared = _longest_value(stream, at, page, chunk.codec) if length is None else length
             elif page.type in DATA:
                 largest = max(page.unpacked, largest)
                 one = shared if page.encoding in DICTIONARY_KINDS else page.unpacked
                 many = page.encoding in (*DICTIONARY_KINDS, PREFIX_KIND)
                 values.append(page.values)
-                longest.append(one * text)
-                all_bytes.append((one * page.values if many else page.unpacked) * text)
+                longest.append(0 if length == 0 else one)
+                all_bytes.append(0 if length == 0 else one * page.values if many else page.unpacked)
                 missing -= page.values
             at += page.packed
     return Pages(np.array(values), np.array(all_bytes), np.array(longest), largest + largest_dictionary)
 
 
-def _start(chunk: Any) -> int:
-    start, dictionary = chunk.data_page_offset, chunk.dictionary_page_offset
-    return int(dictionary if dictionary is not None and 0 < dictionary < start else start)
-
-
-def _longest_value(stream: IO[bytes], at: int, page: _Page, codec: str) -> int:
+def _longest_value(stream: IO[bytes], at: int, page: _Page, codec: int) -> int:
     """The bytes of the longest value in a dictionary of text; its own, where it cannot be unpacked here."""
     if max(page.packed, page.unpacked) > MOST_DICTIONARY_BYTES:
         return page.unpacked
     stream.seek(at)
     content: Any = stream.read(page.packed)
     try:
-        if codec != "UNCOMPRESSED":
-            content = pa.decompress(content, page.unpacked, CODECS.get(codec, codec.lower()))
-    except (pa.ArrowException, OSError, ValueError):
+        if codec:
+            content = pa.decompress(content, page.unpacked, CODECS[codec])
+    except (pa.ArrowException, OSError, ValueError, LookupError):
         return page.unpacked
     return int(_longest(np.frombuffer(content, np.uint8)))
 
@@ -140,6 +161,16 @@ def _head(stream: IO[bytes], at: int) -> _Page:
 
 def check_footer(path: Path) -> None:
     """Raise ValueError unless all columns are encoded and compressed in the ways that stores use."""
+    columns = [column for group in _footer(path) for column in group]
+    if not all(column.get(4) in SNAPPY_OR_NONE and PLAIN_KINDS.issuperset(column.get(2, [None])) for column in columns):
+        raise ValueError("compressed or encoded in a way that stores do not use")
+
+
+def _footer(path: Path) -> list[list[dict[int, Any]]]:
+    """For each row group, what the footer says of its columns, by the numbers of fields.
+
+    pyarrow's own view of it ends the process where a field says what cannot be.
+    """
     with path.open("rb") as stream:
         size = stream.seek(0, os.SEEK_END)
         stream.seek(max(0, size - TAIL))
@@ -147,13 +178,12 @@ def check_footer(path: Path) -> None:
         stream.seek(max(0, size - TAIL - length))
         data = stream.read(length)
     try:
-        footer = _Reader(data).struct()
-        columns = [column[3] for group in footer[4] for column in group[1]]
-        fits = all(column[4] in SNAPPY_OR_NONE and PLAIN_KINDS.issuperset(column[2]) for column in columns)
+        found = [[column[3] for column in group[1]] for group in _Reader(data).struct()[4]]
     except (IndexError, KeyError, TypeError, RecursionError) as error:
         raise ValueError("its footer cannot be read") from error
-    if not fits:
-        raise ValueError("compressed or encoded in a way that stores do not use")
+    if not all(isinstance(column, dict) for group in found for column in group):
+        raise ValueError("its footer cannot be read")
+    return found
 
 
 class _Reader:
@@ -174,7 +204,7 @@ class _Reader:
         if kind in (TRUE, FALSE, BYTE):
             return self._byte()
         if kind in (DOUBLE, BINARY):
-            return self._skip(8 if kind == DOUBLE else self._varint())
+            return self._bytes(8 if kind == DOUBLE else self._varint())
         if kind in (LIST, SET):
             head = self._byte()
             return [self._value(head & 15) for _ in range(self._varint() if head >> 4 == 15 else head >> 4)]
@@ -199,5 +229,6 @@ class _Reader:
         self.at += 1
         return self._data[self.at - 1]
 
-    def _skip(self, count: int) -> None:
+    def _bytes(self, count: int) -> bytes:
         self.at += count
+        return self._data[self.at - count : self.at]

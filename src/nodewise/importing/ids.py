@@ -74,8 +74,8 @@ class Numbering:
         if self.base is not None and old.size:
             row = int(old[0])
             raise InputError(
-                f"{ids.path}: {ids.place(row)} is about node {ids.values[row].as_py()!r}, which {self.base.path} has "
-                f"already; features are for new nodes only. Remove the row, or import all files again"
+                f"{ids.path}: {ids.place(row)} is about node {ids.values[row].as_py()!r:.80}, which {self.base.path} "
+                f"has already; features are for new nodes only. Remove the row, or import all files again"
             )
         return nodes
 
@@ -141,7 +141,7 @@ class NodeRange:
             row = int(outside[0])
             column = ids[int(np.argmax(nodes[:, row] >= self.count))]
             raise InputError(
-                f"{column.path}: {column.place(row)} names node {column.values[row].as_py()!r}, which is not in "
+                f"{column.path}: {column.place(row)} names node {column.values[row].as_py()!r:.80}, which is not in "
                 f"{self.path}; {self.advice}"
             )
 
@@ -200,5 +200,5 @@ def _repeated(column: Column, row: int, node: int, read: Read, numbering: Number
     first = next(begin + int(found[0]) for begin, found in matches if found.size)
     return InputError(
         f"{column.path}: rows {first + 1:,} and {column.first + row + 1:,} are both about node "
-        f"{column.values[row].as_py()!r}; expected one row per node. Remove one of them"
+        f"{column.values[row].as_py()!r:.80}; expected one row per node. Remove one of them"
     )
