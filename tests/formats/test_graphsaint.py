@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import tracemalloc
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -182,6 +183,17 @@ def test_a_class_of_thousands_of_digits(folder: Path) -> None:
     """ijson crashes at a number that Python refuses to convert."""
     (folder / "class_map.json").write_text('{"0": 1, "1": ' + 9000 * "9" + "}")
     refused(folder, r"class_map\.json: holds a number of 1,000 digits")
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}"), ("[ 1, [\n", "]]")])
+def test_a_class_inside_thousands_of_others(folder: Path, opening: str, closing: str) -> None:
+    """ijson keeps the path to each of them, 10 GB for 200 KB."""
+    (folder / "class_map.json").write_text('{"0": ' + 9000 * opening + "1" + 9000 * closing + "}")
+    tracemalloc.start()
+    refused(folder, r"class_map\.json: holds lists or objects inside others")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10 << 20
 
 
 @pytest.mark.parametrize(

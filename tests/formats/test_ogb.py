@@ -257,6 +257,12 @@ def test_text_that_is_not_what_it_should_be(csv: Path, file: str, text: bytes, r
     refused(csv, reason, when_read=True)
 
 
+def test_a_graph_of_no_nodes(csv: Path) -> None:
+    for what in ("node", "edge"):
+        (csv / "raw" / f"num-{what}-list.csv.gz").write_bytes(gzip.compress(b"0\n"))
+    refused(csv, r"node-label\.csv\.gz: has more than 0 rows")
+
+
 def test_text_that_is_cut_off_or_not_gzipped(csv: Path) -> None:
     path = csv / "raw" / "edge.csv.gz"
     content = path.read_bytes()

@@ -35,6 +35,7 @@ _ARRAYS = ("format.npy", "shape.npy", "indptr.npy", "indices.npy")
 ROLE_TIMES = 24  # memory per byte of the file of roles, whose numbers become Python objects
 MOST_DIGITS = 1000  # of a number; ijson crashes at one that Python refuses to read
 _TOO_MANY_DIGITS = re.compile(rb"[0-9]{%d}" % MOST_DIGITS)
+_NESTED = re.compile(rb"[\[:,]\s*\{|[\[,]\s*\[")  # of which a parser may keep every path
 MOST_VALUE = 64 << 20  # bytes of a file of classes that are about one node
 _PARTS = {"train": "tr", "val": "va", "test": "te"}
 
@@ -134,6 +135,8 @@ class _PerNode:
         self.given += len(chunk)
         if _TOO_MANY_DIGITS.search(self._last + chunk):
             raise InputError(f"{self._label}: holds a number of {MOST_DIGITS:,} digits; expected classes, or 0 and 1")
+        if _NESTED.search(self._last + chunk):
+            raise InputError(f"{self._label}: holds lists or objects inside others; expected classes, or 0 and 1")
         self._last = chunk[-MOST_DIGITS:]
         if self.given > MOST_VALUE:
             raise InputError(

@@ -164,7 +164,7 @@ def _read_numbers(member: Member, kind: Any, most: int, memory: int, width: int 
     table, doing = _opened(member, memory), f"reading {member.label}"
     parts = [np.empty((0, len(table.names) or width or 0), kind)]
     room, rows, taken = room_for(doing, memory, 0), 0, 0
-    for part in _number_parts(table, kind, most, width):
+    for part in _number_parts(table, kind, max(1, most), width):
         parts.append(part)
         rows, taken = rows + part.shape[0], taken + TIMES * part.nbytes
         if rows > most:
