@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from nodewise._util.errors import StoreError
 from nodewise.datasets import load
-from nodewise.formats.planetoid import PARTS, read_planetoid
+from nodewise.formats.planetoid import PARTS, _unpickle, read_planetoid
 from nodewise.formats.split_file import read_split_file
 from nodewise.graph import Graph
 
@@ -103,6 +103,30 @@ def test_a_number_in_a_pickle_is_no_promise_of_as_many_objects(tiny: Any) -> Non
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 10 << 20
+
+
+class NumbersAsPointers:
+    """An array of int32 whose type says that it holds objects."""
+
+    def __init__(self, part: object) -> None:
+        self.part = part
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.part is np.dtype:
+            return np.dtype, ("i4", False, True), (3, "<", None, None, None, -1, -1, 63)
+        state = (1, (4, 2), NumbersAsPointers(np.dtype), False, np.eye(4, 2, dtype="<i4").tobytes())
+        return np.zeros(0).__reduce__()[0], (np.ndarray, (0,), b"b"), state
+
+
+def test_numbers_are_never_taken_for_pointers(tiny: Any, monkeypatch: Any) -> None:
+    """numpy believes what a pickle says of its types; what goes wrong as an array is freed is only printed."""
+    unraised: list[object] = []
+    monkeypatch.setattr("sys.unraisablehook", unraised.append)
+    tiny.write("ally", NumbersAsPointers(np.ndarray))
+    assert _unpickle(tiny.path("ally")).tolist() == np.eye(4, 2).tolist()
+    assert not unraised
+    with pytest.raises(SystemError):
+        pickle.loads(tiny.path("ally").read_bytes())
 
 
 def test_an_array_of_objects_is_refused(tiny: Any) -> None:

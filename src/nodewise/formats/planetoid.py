@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -165,6 +165,17 @@ class _RefusedError(Exception):
 
 
 class _Unpickler(pickle._Unpickler):  # that of C makes room for as many objects as one number in the file claims
+    dispatch: ClassVar[dict[int, Any]] = dict(pickle._Unpickler.dispatch)
+
+    def load_build(self) -> None:
+        """As usual; but of a type's state only the order of bytes, since the rest could turn numbers into pointers."""
+        stack: list[Any] = self.stack  # type: ignore[attr-defined]
+        if isinstance(stack[-2], np.dtype):
+            stack[-1] = (3, stack[-1][1], None, None, None, -1, -1, 0)
+        super().load_build()  # type: ignore[misc]
+
+    dispatch[pickle.BUILD[0]] = load_build
+
     def find_class(self, module: str, name: str) -> Any:
         try:
             return _ALLOWED[module, name]
