@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from files import parquet, write
-from nodewise import InputError, open_store
+from nodewise import InputError, NodewiseWarning, open_store
 from nodewise.formats import feature_files
 from nodewise.formats.feature_files import open_features
 from nodewise.formats.tables import ReadOptions
@@ -244,3 +244,10 @@ def test_the_command_says_what_it_did(edges, run):
     assert "column 'size': 1 of 3 values missing, filled with the mean, 2, and marked" in said
     assert "text column 'about': 3 words" in said
     assert "features=sparse 7" in said
+
+
+def test_two_columns_called_value_are_no_triples(edges):
+    write("x.csv", "node,value,value\na,1,2\nb,3,4\nc,5,6\n")
+    with pytest.warns(NodewiseWarning, match="two columns are named 'value'"):
+        graph = import_graph(edges, "x.csv")
+    assert graph.features.shape == (3, 2)

@@ -176,8 +176,9 @@ def _lower_names(table: Table) -> list[str]:
 
 def _is_triples(table: Table) -> bool:
     """Whether the columns are called node, feature and value."""
-    rest = [name for name in _lower_names(table) if name not in TRIPLES]
-    return len(table.names) == 3 and len(rest) == 1 and rest[0] in NODE_NAMES
+    names = _lower_names(table)
+    rest = {*names} - {*TRIPLES}
+    return len(names) == len({*names}) == 3 and len(rest) == 1 and rest <= {*NODE_NAMES}
 
 
 def _in_triples(table: Table, memory: int) -> FeatureFile:
