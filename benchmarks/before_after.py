@@ -1,6 +1,7 @@
 """Whether the checks of files cost anything: walks, opening and importing, before and after, in one run.
 
     python benchmarks/before_after.py 95c3c8f -o docs/results/before-after.json    # 10 minutes; alone on the machine
+    python benchmarks/before_after.py 95c3c8f --only import --rounds 12 -o docs/results/before-after.json   # these anew
 
 Three versions of the library take turns, each in a process of its own: the one of a git revision from before the
 checks, the present one, and the present one without the bounds in its kernels of walks (stratified walks have changed
@@ -124,19 +125,19 @@ def make_inputs(folder: Path, nodes: int, edges: int) -> None:
     importing.write(folder / "few.csv", "csv", 1000, 100)
 
 
-def compare(trees: dict[str, Path], folder: Path, rounds: int) -> dict[str, Any]:
+def compare(trees: dict[str, Path], folder: Path, rounds: int, tasks: list[str]) -> dict[str, Any]:
     import numpy as np
 
     seconds: dict[str, dict[str, list[float]]] = {}
     for number in range(rounds + 1):
         for name in list(trees) if number % 2 else reversed(trees):
-            for task in TASKS if name != BARE else ("store",):
+            for task in tasks if name != BARE else {"store"}.intersection(tasks):
                 for what, taken in run(trees[name], task, folder).items():
                     if number:  # the first round compiles
                         seconds.setdefault(what, {}).setdefault(name, []).append(taken)
     found: dict[str, Any] = {}
     for what, times in seconds.items():
-        found[what] = {NOW: {"seconds": round(float(np.median(times[NOW])), 6)}}
+        found[what] = {"rounds": rounds, NOW: {"seconds": round(float(np.median(times[NOW])), 6)}}
         for name in times.keys() - {NOW}:
             ratios = np.divide(times[NOW], times[name])
             low, middle, high = np.quantile(ratios, (0.25, 0.5, 0.75)).round(4).tolist()
@@ -148,6 +149,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("revision", nargs="?", help="of git, from before the checks")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--only", choices=TASKS, help="these tasks, beside what the output holds of the others")
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--edges", type=int, default=10_000_000)
     parser.add_argument("--task", choices=TASKS, help=argparse.SUPPRESS)
@@ -165,8 +167,12 @@ def main() -> None:
         of_revision(given.revision, folder / "before")
         without_bounds(HERE / "src", folder / "bare")
         trees = {given.revision: folder / "before/src", NOW: HERE / "src", BARE: folder / "bare"}
-        found = compare(trees, folder, given.rounds)
-    result = {key: getattr(given, key) for key in ("revision", "rounds", "nodes", "edges")} | {"tasks": found}
+        found = compare(trees, folder, given.rounds, [given.only] if given.only else list(TASKS))
+    there = json.loads(given.output.read_text()) if given.only and given.output and given.output.is_file() else {}
+    result = {key: getattr(given, key) for key in ("revision", "nodes", "edges")}
+    if there and {key: there[key] for key in result} != result:
+        raise SystemExit(f"{given.output}: is of other sizes, or of another revision")
+    result["tasks"] = {**there.get("tasks", {}), **found}
     print(json.dumps(result, indent=1))
     if given.output:
         given.output.write_text(json.dumps(result, indent=1) + "\n")
