@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -54,7 +55,9 @@ def read_batches(path: Path, names: list[str], columns: list[int], memory: int |
         content = open_parquet(path)
         unique = len(set(names)) == len(names)  # else a name does not identify a column
         wanted = [names[i] for i in columns] if unique else None
-        rows = _fitting(path, content, wanted, most, memory_budget(memory))
+        state = path.stat()
+        identity = (path, state.st_size, state.st_mtime_ns)
+        rows = _fitting(identity, None if wanted is None else tuple(wanted), most, memory_budget(memory))
         for batch in _joined(content.iter_batches(rows, columns=wanted), most):
             batch.validate(full=True)
             yield [batch.column(names[i]) if unique else batch.column(i) for i in columns]
@@ -66,12 +69,16 @@ def _joined(batches: Iterator[Any], rows: int) -> Iterator[Any]:
     held = size = 0
     for batch in map(_spelled_out, batches):
         if waiting and (held + batch.num_rows > rows or size + batch.nbytes > PART_BYTES):
-            yield pa.concat_batches(waiting)
+            yield _concatenated(waiting)
             waiting, held, size = [], 0, 0
         waiting.append(batch)
         held, size = held + batch.num_rows, size + batch.nbytes
     if waiting:
-        yield pa.concat_batches(waiting)
+        yield _concatenated(waiting)
+
+
+def _concatenated(batches: list[Any]) -> Any:
+    return pa.concat_batches(batches) if len(batches) > 1 else batches[0]  # which is not copied
 
 
 def _spelled_out(batch: Any) -> Any:
@@ -85,10 +92,12 @@ def reading_parquet(path: Path) -> AbstractContextManager[None]:
     return reading(path, "a Parquet file", damage, advice="fetch or write it again")
 
 
-def _fitting(path: Path, content: Any, names: list[str] | None, rows: int, memory: int) -> int:
-    """How many rows fit, ``rows`` at most."""
-    groups = read_chunks(path)
-    schema, width = content.schema, len(content.schema)
+@functools.lru_cache(maxsize=64)  # an import reads a file several times
+def _fitting(identity: tuple[Path, int, int], names: tuple[str, ...] | None, rows: int, memory: int) -> int:
+    """How many rows of the file, which ``identity`` tells from what it was before, fit; ``rows`` at most."""
+    path = identity[0]
+    groups, schema = read_chunks(path), open_parquet(path).schema
+    width = len(schema)
     if any(len(group) != width for group in groups):
         raise ValueError(f"its schema has {width} columns, and not all of its row groups do")
     pages = []
