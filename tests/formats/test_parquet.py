@@ -109,6 +109,13 @@ def test_a_long_value_that_many_rows_share_is_read_in_small_parts(tmp_path, sche
 
 
 @pytest.mark.usefixtures("small_parts")
+def test_a_column_with_a_dot_in_its_name_is_bounded_as_all_others(tmp_path):
+    path = tmp_path / "n.parquet"
+    pq.write_table(pa.table({"a.b": SHARED}), path, store_schema=False, compression="zstd")
+    assert max(part.nbytes for part in read(path, names=("a.b",))) <= 3 << 20
+
+
+@pytest.mark.usefixtures("small_parts")
 def test_values_that_begin_like_the_one_before_are_read_in_small_parts(tmp_path):
     path, rows = tmp_path / "n.parquet", 5000
     how = {"use_dictionary": False, "column_encoding": {"text": "DELTA_BYTE_ARRAY"}, "data_page_size": 1 << 30}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -100,11 +101,12 @@ def _fitting(identity: tuple[Path, int, int], names: tuple[str, ...] | None, row
     width = len(schema)
     if any(len(group) != width for group in groups):
         raise ValueError(f"its schema has {width} columns, and not all of its row groups do")
+    wanted = None if names is None else {*names}  # which may have dots, as the paths of what is inside a column do
     pages = []
     with path.open("rb") as stream:
         for i in range(width):
             column = schema.column(i)
-            if names is None or column.path.split(".")[0] in names:
+            if wanted is None or not wanted.isdisjoint(accumulate(column.path.split("."), "{}.{}".format)):
                 length = {"BYTE_ARRAY": None, "FIXED_LEN_BYTE_ARRAY": column.length}.get(column.physical_type, 0)
                 pages.append(read_pages(stream, [group[i] for group in groups], length))
     buffers = sum(found.buffer for found in pages)
