@@ -347,7 +347,25 @@ def _zip_bomb(members: tuple[tuple[str, bytes], ...], bomb: str, item: str, row:
     return file.getvalue()
 
 
+ODD_THRIFT = (  # of a Parquet footer or page head: more than there is, and structures in each other
+    *(bytes([0x19, 0xF0 | kind]) + b"\xff\xff\xff\xff\x07" for kind in (1, 3, 6, 7, 8, 9, 12)),
+    *(bytes([kind]) + b"\xff" * length + b"\1" for kind in (0x15, 0x18, 0x1B) for length in (3, 9, 99_999)),
+    *(bytes([kind]) * 50_000 for kind in (0x1C, 0x19, 0x1B, 0x11, 0)),
+)
+
+
+def _parquet_heads(data: bytes, rng: Random) -> bytes:
+    """With odd bytes in the pages or in the footer, whose length fits again."""
+    end = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    parts, place, odd = [data[:end], data[end:-8]], rng.choice((0, 1, 1)), rng.choice(ODD_THRIFT)
+    at = rng.randrange(len(parts[place]))
+    parts[place] = parts[place][:at] + odd + parts[place][at + rng.choice((0, 1, len(odd))) :]
+    return b"".join(parts) + len(parts[1]).to_bytes(4, "little") + b"PAR1"
+
+
 def _parquet(data: bytes, rng: Random, other: bytes) -> bytes:
+    if rng.random() < 0.2:
+        return _parquet_heads(data, rng)
     table = pq.read_table(io.BytesIO(data))
     if rng.random() < 0.002:
         return _parquet_bomb(tuple(table.column_names), rng.choice((b"x", b"1", b"\xff")), rng.choice((100, 10**5)))

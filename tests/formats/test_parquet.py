@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -156,6 +158,27 @@ def test_damaged_heads_and_footers_are_one_error(tmp_path, where):
                 messages.append(str(error))
     assert len(messages) > 100
     assert all(str(path) in message for message in messages)
+
+
+LIST_OF_DOUBLES, NUMBER = bytes([0x19, 0xF7]), bytes([0x15])  # of a structure's first field
+ENDLESS = {
+    "a list of 2^24 numbers that are not there": LIST_OF_DOUBLES + bytes([0x80, 0x80, 0x80, 8]),
+    "one number of 128 KB": NUMBER + b"\xff" * (1 << 17),
+}
+
+
+@pytest.mark.parametrize("footer", ENDLESS.values(), ids=ENDLESS)
+def test_a_footer_that_says_more_than_it_holds_is_refused_at_once(tmp_path, footer):
+    path = tmp_path / "n.parquet"
+    path.write_bytes(b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    start = time.process_time()
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="its footer cannot be read"):
+        read_chunks(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 20
+    assert time.process_time() - start < 0.2
 
 
 def test_a_column_that_is_said_to_hold_numbers_is_bounded_as_the_text_that_it_is(tmp_path, small_parts):

@@ -27,6 +27,7 @@ TRUE, FALSE, BYTE, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = 1, 2, 3, 7, 8, 9, 10
 TAIL = 8  # bytes: the length of the footer, and four letters
 HEAD_BYTES, MOST_HEAD_BYTES = 1 << 10, 1 << 24  # of a page: read at first, and at most
 LEAST_PAGE_BYTES = 4  # of a page and its head
+MOST_VARINT_BITS = 70  # of a number of 64, with seven in each byte
 
 
 class Pages(NamedTuple):
@@ -219,11 +220,13 @@ class _Reader:
         return (number >> 1) ^ -(number & 1)
 
     def _varint(self) -> int:
-        number = shift = 0
-        while (byte := self._byte()) & 128:
+        number = 0
+        for shift in range(0, MOST_VARINT_BITS, 7):
+            byte = self._byte()
             number |= (byte & 127) << shift
-            shift += 7
-        return number | byte << shift
+            if byte < 128:
+                return number
+        raise IndexError("a number without an end")
 
     def _byte(self) -> int:
         self.at += 1
@@ -231,4 +234,6 @@ class _Reader:
 
     def _bytes(self, count: int) -> bytes:
         self.at += count
+        if self.at > len(self._data):
+            raise IndexError("bytes after the end")
         return self._data[self.at - count : self.at]
