@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import io
 import re
+import signal
 import sqlite3
 import threading
 from contextlib import closing
@@ -297,11 +298,13 @@ def test_control_c_ends_a_query_without_an_end(monkeypatch):
     monkeypatch.setattr(sql, "STEPS", 1000)
     endless = "with recursive r(x) as (select 1 union all select 1 from r) select x, x from r where x = 2"
     ask = database("sqlite")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # which a command in the background ignores
     timer = threading.Timer(0.5, _thread.interrupt_main)
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         import_graph(ask + endless)
     timer.join()
+    signal.signal(signal.SIGINT, before)
 
 
 def test_a_query_is_spelled_with_a_file_and_a_select():

@@ -145,7 +145,7 @@ def test_a_manifest_that_cannot_be_is_an_error_of_the_store(full, harm):
 def test_not_a_number_in_the_manifest_is_an_error_of_the_store(full):
     text = (full / "manifest.json").read_text()
     (full / "manifest.json").write_text(text.replace('"nodes": 30', '"nodes": NaN'))
-    with pytest.raises(StoreError, match="NaN is not a number"):
+    with pytest.raises(StoreError, match="NaN is not a finite number"):
         open_store(full)
 
 

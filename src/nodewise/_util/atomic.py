@@ -36,11 +36,18 @@ def new_file(path: AnyPath) -> AbstractContextManager[Path]:
 
     The block must write to exactly the path it gets; an existing file is replaced.
     """
+    check_new_file(path, overwrite=True)
+    return _staged(Path(path), _empty_file, _name_file)
+
+
+def check_new_file(path: AnyPath, overwrite: bool = False) -> None:
+    """Raise if no file can be written here, or one is there and may not be replaced, before a long computation."""
     target = Path(path)
+    if target.exists() and not overwrite:
+        raise StoreError(f"{target}: already exists; pass --overwrite (Python: overwrite=True) or choose another name")
     if target.exists() and not target.is_file():
         kind = "a folder" if target.is_dir() else "not a regular file"
         raise StoreError(f"{target}: this is {kind}; expected the name of a file to write; choose another name")
-    return _staged(target, _empty_file, _name_file)
 
 
 def new_folder(path: AnyPath, overwrite: bool = False, *, ours: Ours | None = None) -> AbstractContextManager[Path]:

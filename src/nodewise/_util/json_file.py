@@ -21,7 +21,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is
 from nodewise._util.memory import show_bytes
 
 MOST_BYTES = 1 << 28
-WHOLE = 1 << 63  # whole numbers are below this
+WHOLE = 1 << 63  # whole numbers are at most this: as many classes can be labels of int64
 
 
 def read_regular(file: Path, most: int) -> bytes:
@@ -69,7 +69,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _whole(text: str) -> int:
-    if len(text) > 20 or not -WHOLE <= int(text) < WHOLE:
+    if len(text) > 20 or not abs(int(text)) <= WHOLE:
         raise ValueError(f"{text:.30} is too large a number")
     return int(text)
 
@@ -99,8 +99,8 @@ def typed(kind: Any, value: Any, name: str = "content") -> Any:
         made = _first_that_fits(inner, value, wrong)
     elif origin is Literal and isinstance(value, str) and value in inner:
         made = value
-    elif origin is list and isinstance(value, list):
-        made = [typed(inner[0], item, f"{name}[{i}]") for i, item in enumerate(value)]
+    elif (origin is list or inner[1:] == (...,)) and isinstance(value, list):
+        made = origin(typed(inner[0], item, f"{name}[{i}]") for i, item in enumerate(value))
     elif origin is tuple and isinstance(value, list) and len(value) == len(inner):
         made = tuple(typed(inner[i], item, f"{name}[{i}]") for i, item in enumerate(value))
     elif origin in (dict, collections.abc.Mapping) and isinstance(value, dict):

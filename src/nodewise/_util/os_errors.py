@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,6 +41,15 @@ def writing(path: Path, only_in: Path | None = None) -> Iterator[None]:
         raise StoreError(f"{path}: cannot be written: {error.strerror or error}; {advice}") from error
 
 
+def _is_special(path: str | Path) -> bool:
+    """Whether there is something here that is neither a file nor a folder."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
 @contextmanager
 def reading(
     path: str | Path,
@@ -49,13 +60,17 @@ def reading(
 ) -> Iterator[None]:
     """Turn an OSError into an error about ``path``, and one of ``damage`` into one that says it is not ``kind``.
 
-    ``raises``: InputError for a user's file, StoreError for one that nodewise wrote.
+    ``raises``: InputError for a user's file, StoreError for one that nodewise wrote. A pipe or a device in the place of
+    the file is refused at once: it may never answer, or never end.
 
     >>> with reading("edges.csv"):
     ...     raise FileNotFoundError(2, "No such file or directory")
     Traceback (most recent call last):
     nodewise._util.errors.InputError: edges.csv: no such file or folder; check the path
     """
+    if _is_special(path):
+        what_next = "save what comes from it to a file first" if raises is InputError else advice
+        raise raises(f"{path}: not a regular file but a pipe or a device; {what_next}")
     try:
         yield
     except NodewiseError:

@@ -9,8 +9,8 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from nodewise._util.atomic import AnyPath
-from nodewise._util.errors import InputError, StoreError
+from nodewise._util.atomic import AnyPath, check_new_file
+from nodewise._util.errors import InputError
 from nodewise._version import __version__
 
 LONGEST = 300  # characters of a name that a page shows
@@ -38,8 +38,7 @@ def new_target(path: AnyPath, endings: Sequence[str], overwrite: bool) -> Path:
     target = Path(path)
     if target.suffix.lower() not in endings:
         raise InputError(f"{target}: expected a name that ends in {' or '.join(endings)}")
-    if target.exists() and not overwrite:
-        raise StoreError(f"{target}: already exists; pass --overwrite (Python: overwrite=True) or choose another place")
+    check_new_file(target, overwrite)
     return target
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from nodewise._util.atomic import PARTIAL, discard, discard_dead, new_file
 from nodewise._util.errors import InputError, StoreError
+from nodewise._util.json_file import read_json
 from nodewise._util.locks import alone
 from nodewise._util.os_errors import writing
 
@@ -99,14 +100,14 @@ class RunFolder:
     def _content(self) -> tuple[dict[str, Any], Any]:
         file, form = self.path / self.file, f"nodewise-{self.work}"
         try:
-            content = json.loads(file.read_bytes())
+            content = read_json(file)
             digest = content.pop("sha256")
             if (content["format"], content["format_version"]) != (form, FORMAT_VERSION):
                 raise ValueError(f"expected format {form}, version {FORMAT_VERSION}")
             if digest != _digest(content):
                 raise ValueError("altered since it was written")
             return dict(content["identity"]), content["state"]
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        except (OSError, ValueError, LookupError, TypeError) as error:
             advice = self.advice if self.ours is None else REFUSED  # perhaps not ours: nothing is overwritten
             raise StoreError(f"{file}: does not say which {self.work} this is ({error}); {advice}") from error
 

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from nodewise._util.atomic import new_file
+from nodewise._util.atomic import check_new_file, new_file
 from nodewise._util.errors import InputError, StoreError
 from nodewise._util.os_errors import writing
 from nodewise._util.run_folder import REFUSED, RunFolder, write_json
@@ -151,11 +151,8 @@ def job_folder(job: Job, nodes: IntArray | None, overwrite: bool, one_file: Path
     run = RunFolder(job.folder, "job", job.identity, JOB, _OURS, _ADVICE, one_file)
     with run.locked():
         before = run.read(overwrite or (one_file is not None and not one_file.exists()))
-        if before is None and one_file is not None and one_file.exists() and not overwrite:
-            raise StoreError(
-                f"{one_file}: already exists; pass --overwrite (Python: overwrite=True) to replace it, or choose "
-                f"another name"
-            )
+        if one_file is not None:
+            check_new_file(one_file, overwrite or before is not None)
         if before is not None:
             job = dataclasses.replace(job, blocks=_blocks_of(job, before))
         run.save(dataclasses.asdict(job))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
 import os
 import socket
 from dataclasses import replace
 from pathlib import Path
 
 from nodewise._util.errors import StoreError
+from nodewise._util.json_file import read_json
 from nodewise._util.memory import memory_budget
 from nodewise._util.threads import thread_count
 from nodewise.datasets import load, registry
@@ -95,11 +95,13 @@ def _checksum(source: str) -> str:
     path = Path(source)
     try:
         if path.is_dir():
-            return str(json.loads((path / "manifest.json").read_bytes())["checksum"])
-        found = path.stat()
-        return _sha256(source, found.st_size, found.st_mtime_ns)
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return ""  # load says what is wrong with it
+            return str(read_json(path / "manifest.json")["checksum"])
+        if path.is_file():
+            found = path.stat()
+            return _sha256(source, found.st_size, found.st_mtime_ns)
+    except (OSError, ValueError, LookupError):
+        pass
+    return ""  # load says what is wrong with it
 
 
 @functools.lru_cache(maxsize=1)

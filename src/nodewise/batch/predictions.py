@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from nodewise._util.atomic import new_file
 from nodewise._util.errors import InputError
+from nodewise._util.os_errors import reading
 from nodewise._util.types import AnyArray, BoolArray, FloatArray, IntArray
 from nodewise.graph import Graph
 from nodewise.graph.checks import UNKNOWN, check_number
@@ -174,12 +175,9 @@ def read_nodes(nodes: str, graph: Graph) -> IntArray | None:
     if nodes == "all":
         return None
     listed = not os.path.exists(nodes)
-    try:
+    advice = "expected 'all', a text file with a node per line, or nodes as a,b,c"
+    with reading(nodes, "a list of nodes", (UnicodeDecodeError,), advice=advice):
         text = nodes.replace(",", "\n") if listed else Path(nodes).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{nodes}: cannot be read as a list of nodes ({error}); expected 'all', a text file, or nodes as a,b,c"
-        ) from error
     lines = [line.strip() for line in text.splitlines()]
     wanted = [line for line in lines if line]
     if graph.node_names is None:

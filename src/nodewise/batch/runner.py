@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from nodewise._util.atomic import beside, new_file
+from nodewise._util.atomic import beside, check_new_file, new_file
 from nodewise._util.errors import InputError, NodewiseError, StoreError
 from nodewise._util.progress import Progress, silent
 from nodewise._util.temporary import temporary_folder
@@ -138,8 +138,8 @@ def predict_new(
     chosen.check("predict")
     if not stdout and not is_one_file(target, FORMATS["predict"]):
         raise InputError(f"{target}: expected a name that ends in .csv or .parquet, or - for standard output")
-    if not stdout and target.exists() and not overwrite:
-        raise StoreError(f"{target}: already exists; pass --overwrite (Python: overwrite=True) or choose another name")
+    if not stdout:
+        check_new_file(target, overwrite)
     started = time.perf_counter()
     fitted = open_model(os.path.abspath(model))
     graph = with_new_nodes(load(*resolve_source(source, data_dir)), new_edges, new_features)

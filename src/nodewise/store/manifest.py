@@ -13,12 +13,13 @@ import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from nodewise._util import atomic
 from nodewise._util.errors import StoreError
+from nodewise._util.json_file import read_json, typed_fields
 from nodewise._util.os_errors import reading
 from nodewise._version import __version__
 from nodewise.graph.adjacency import MAX_NODES
@@ -48,8 +49,9 @@ DTYPES: Mapping[str, tuple[str, ...]] = {
 }
 SPLIT_FILE = re.compile(r"splits/([A-Za-z0-9_][A-Za-z0-9_.-]{0,99})\.npy")
 SHA256 = re.compile(r"[0-9a-f]{64}")
-
-Kind = TypeVar("Kind")
+COUNTS = {"nodes", "entries", "edges", "features", "classes"}
+FLAGS = {"weighted", "multilabel", "sparse_features"}
+MOST = 1 << 62  # of a count, but the classes: labels are any int64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,16 +133,8 @@ def _damaged(path: Path, what: str) -> StoreError:
 
 
 def _parsed(path: Path) -> dict[str, Any]:
-    def finite(number: str) -> float:
-        if not math.isfinite(value := float(number)):
-            raise ValueError(f"{number} is not a number")
-        return value
-
-    with reading(path, "JSON", (ValueError, RecursionError), StoreError, REPAIR):
-        content = json.loads(path.read_bytes().decode(), parse_constant=finite, parse_float=finite)
-    if not isinstance(content, dict):
-        raise _damaged(path, "holds no JSON object")
-    return content
+    with reading(path, "JSON", (ValueError,), StoreError, REPAIR):
+        return read_json(path)
 
 
 def _check_format(path: Path, content: Mapping[str, Any]) -> None:
@@ -156,94 +150,50 @@ def _check_format(path: Path, content: Mapping[str, Any]) -> None:
         )
 
 
-def _from_json(content: Mapping[str, Any]) -> Manifest:
-    counts = _get(content, "counts", dict)
-    flags = _get(content, "flags", dict)
-    files = _get(content, "files", dict)
-    return Manifest(
-        counts={key: _count(counts, key) for key in ("nodes", "entries", "edges", "features", "classes")},
-        flags={key: _get(flags, key, bool) for key in ("weighted", "multilabel", "sparse_features")},
-        files={file: _stored_file(file, entry) for file, entry in files.items()},
-        name=_text(content, "name"),
-        label_names=_names(content, "label_names"),
-        degrees=_degrees(content),
-        present_labels=_present_labels(content),
-        provenance=_get(content, "provenance", dict),
-        written_by=_text(content, "written_by"),
-        feature_names=_names(content, "feature_names"),
-    )
+def _from_json(content: dict[str, Any]) -> Manifest:
+    manifest = Manifest(**typed_fields(Manifest, content, others=True))
+    for name, found, keys in (("counts", manifest.counts, COUNTS), ("flags", manifest.flags, FLAGS)):
+        _check(found.keys() >= keys, f"{name} are {found!r:.200}; expected {', '.join(sorted(keys))}")
+    for name, file in manifest.files.items():
+        _check_file(name, file)
+    return manifest
 
 
-def _names(content: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
-    names = content.get(key)
-    _check(names is None or _all_are(names, str), f"{key} is not a list of strings")
-    return None if names is None else tuple(_encodable(name) for name in names)
-
-
-def _text(content: Mapping[str, Any], key: str) -> str:
-    return _encodable(_get(content, key, str))
-
-
-def _encodable(text: str) -> str:
-    """``text``, unless it is one that JSON can hold and no file or terminal: half of a pair of UTF-16."""
-    text.encode()
-    return text
-
-
-def _degrees(content: Mapping[str, Any]) -> dict[str, float] | None:
-    found = content.get("degrees")
-    if found is None:
-        return None
-    values: list[Any] = [found.get(key) for key in ("total", "least")] if isinstance(found, dict) else []
-    numbers = [float(value) for value in values if type(value) in (int, float) and 0 < value < 1e300]
-    _check(len(numbers) == 2, f"degrees is {found!r:.80}; expected a total and a least above 0")
-    return {"total": numbers[0], "least": numbers[1]}
-
-
-def _present_labels(content: Mapping[str, Any]) -> tuple[int, ...] | None:
-    found = content.get("present_labels")
-    if found is None:
-        return None
-    classes = _count(_get(content, "counts", dict), "classes")
-    listed = _all_are(found, int) and found == sorted(set(found)) and all(0 <= label < classes for label in found)
-    _check(listed, f"present_labels is {found!r:.80}; expected labels below {classes}, in order")
-    return tuple(found)
-
-
-def _stored_file(file: str, entry: Any) -> StoredFile:
-    dtypes = dtypes_of(file)
+def _check_file(name: str, file: StoredFile) -> None:
+    """Check what the manifest says about one file in itself."""
+    dtypes = dtypes_of(name)
     if dtypes is None:
-        raise ValueError(f"names a file {file!r:.120}, which stores do not have")
-    _check(isinstance(entry, dict) and entry.get("dtype") in dtypes, f"{file} is not of type {' or '.join(dtypes)}")
-    shape, hashes = _get(entry, "shape", list), _get(entry, "sha256", list)
-    size, block = _whole(entry.get("bytes"), f"bytes of {file}"), _whole(entry.get("block_bytes"), "block_bytes")
-    _check(4096 <= block <= 1 << 30, f"{file} has blocks of {block} bytes")
-    _check(
-        _all_are(hashes, str) and all(SHA256.fullmatch(value) for value in hashes),
-        f"a checksum of {file} is not a SHA-256",
-    )
-    _check(
-        len(hashes) == -(-size // block), f"{file} has {len(hashes)} checksums for {size} bytes in blocks of {block}"
-    )
-    lengths = tuple(_whole(length, f"shape of {file}") for length in shape)
-    return StoredFile(entry["dtype"], lengths, size, block, tuple(hashes))
+        raise ValueError(f"names a file {name!r:.120}, which stores do not have")
+    _check(file.dtype in dtypes, f"{name} is not of type {' or '.join(dtypes)}")
+    _check(all(0 <= number <= MOST for number in (*file.shape, file.bytes)), f"{name} has a size that cannot be")
+    _check(4096 <= file.block_bytes <= 1 << 30, f"{name} has blocks of {file.block_bytes} bytes")
+    _check(all(map(SHA256.fullmatch, file.sha256)), f"a checksum of {name} is not a SHA-256")
+    blocks = -(-file.bytes // file.block_bytes)
+    _check(len(file.sha256) == blocks, f"{name} has {len(file.sha256)} checksums for {blocks} blocks")
 
 
 def _check_counts(manifest: Manifest) -> None:
-    """Check that counts, names and degrees agree."""
+    """Check that counts, labels, names and degrees agree."""
     counts, files = manifest.counts, manifest.files
+    _check(all(0 <= counts[key] <= MOST for key in COUNTS - {"classes"}), f"counts are {counts!r:.200}")
     nodes, entries, edges, classes = (counts[key] for key in ("nodes", "entries", "edges", "classes"))
     narrow = INDICES in files and files[INDICES].dtype == "<u4"
     _check(1 <= nodes <= (MAX_NODES if narrow else 2**48), f"{nodes} nodes")
     _check(entries == nodes + 2 * edges, f"{entries} entries for {nodes} nodes and {edges} edges")
     _check(counts["features"] == 0 or DENSE in files or SPARSE[0] in files, f"{counts['features']} features in no file")
     _check(classes == 0 or LABELS in files, f"{classes} classes, and no {LABELS}")
+    present = manifest.present_labels
+    listed = present is None or (
+        list(present) == sorted(set(present)) and all(0 <= label < classes for label in present)
+    )
+    _check(listed, f"present_labels is {present!r:.80}; expected labels below {classes}, in order")
     names = manifest.feature_names
     fits = names is None or len(set(names)) == len(names) == counts["features"]
     _check(fits, "feature_names are not one for each feature, all different")
     _check(manifest.label_names is None or len(manifest.label_names) >= classes, f"too few label_names for {classes}")
     if manifest.degrees is not None:
-        total, least = manifest.degrees["total"], manifest.degrees["least"]
+        total, least = (manifest.degrees.get(key, 0) for key in ("total", "least"))
+        _check(0 < total < 1e300, f"degrees is {manifest.degrees!r:.80}; expected a total and a least above 0")
         if not manifest.flags["weighted"]:
             _check(total == entries and least >= 1, f"a total degree of {total} and a least of {least}")
         low, high = LEAST_LOOP / 2, total / nodes * (1 + 1e-6)
@@ -298,35 +248,14 @@ def _expected_shapes(manifest: Manifest) -> dict[str, tuple[int | None, ...]]:
     }
 
 
-def _count(counts: Mapping[str, Any], key: str) -> int:
-    return _whole(counts.get(key), key, 2**63 if key == "classes" else 2**62)  # labels are any int64
-
-
-def _whole(value: Any, what: str, most: int = 2**62) -> int:
-    if type(value) is not int or not 0 <= value <= most:
-        raise ValueError(f"{what} is {value!r:.80}; expected a whole number")
-    return value
-
-
-def _get(content: Mapping[str, Any], key: str, kind: type[Kind]) -> Kind:
-    value = content.get(key)
-    if not isinstance(value, kind):
-        raise ValueError(f"{key} is {value!r:.80}; expected a value of type {kind.__name__}")
-    return value
-
-
-def _all_are(values: Any, kind: type) -> bool:
-    return isinstance(values, list) and all(isinstance(value, kind) for value in values)
-
-
 def is_store(path: atomic.AnyPath) -> bool:
     """Whether a folder is a store, valid or damaged, and holds nothing else."""
     folder = Path(path)
     try:
-        written = json.loads((folder / MANIFEST).read_bytes())["format"] == FORMAT
+        written = read_json(folder / MANIFEST)["format"] == FORMAT
         splits = folder / "splits"
         entries = [*folder.iterdir(), *(splits.iterdir() if splits.is_dir() else [])]
         names = [entry.relative_to(folder).as_posix() for entry in entries]
         return written and all(dtypes_of(name) or name in (MANIFEST, "splits") for name in names)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError):
         return False
