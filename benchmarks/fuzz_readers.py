@@ -428,7 +428,18 @@ def _seal_run(folder: Path) -> None:
         with suppress(ValueError, TypeError, KeyError):
             content = json.loads(file.read_bytes())
             if content.pop("sha256", None) is not None:
+                _seal_sums(file, content)
                 file.write_text(json.dumps({**content, "sha256": _digest(content)}))
+
+
+def _seal_sums(journal: Path, content: dict[str, Any]) -> None:
+    """The checksums that an import has in its journal."""
+    from nodewise.importing.checksums import _crc
+
+    sums = content["state"].get("checksums", {})
+    for name, (counted, _) in sums.items():
+        size = min(counted, (journal.parent / name).stat().st_size)
+        sums[name] = size, _crc(journal.parent / name, 0, size)
 
 
 def _splits() -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import signal
@@ -16,7 +17,7 @@ import pytest
 import nodewise as nw
 from files import write
 from nodewise import InputError, StoreError
-from nodewise._util import atomic
+from nodewise._util import atomic, run_folder
 from nodewise._util.run_folder import RunFolder
 from nodewise.formats import csv as text
 from nodewise.importing import building, edge_stage, feature_stage, import_store, sorting
@@ -359,6 +360,28 @@ def test_whatever_is_damaged_an_import_goes_on_to_the_same_store_or_says_so(monk
         else:
             assert contents("store") == contents("whole")
     assert {advised for _, advised in found} == {True}
+
+
+@pytest.mark.usefixtures("small_steps")
+@pytest.mark.parametrize("key", [0, 1 << 63, 59 << 32 | 60, 60 << 32])
+def test_runs_that_were_altered_together_with_the_journal_are_no_crash(monkeypatch, key):
+    """Keys that are not in order, or of nodes that there are not, let a kernel write outside its arrays."""
+    files = write_files(names=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(edge_stage, "merge_runs", killed)
+        patch.setattr(building, "merge_runs", killed)
+        with pytest.raises(Killed):
+            import_store(output="store", **files)
+    run, journal = Path(".store.import/runs/000001.keys"), Path(".store.import/journal.json")
+    keys = np.fromfile(run, np.uint64)
+    keys[-1 if key else 20] = key
+    keys.tofile(run)
+    content = json.loads(journal.read_text())
+    del content["sha256"]
+    content["state"]["checksums"] = {}
+    journal.write_text(json.dumps({**content, "sha256": run_folder._digest(content)}))
+    with pytest.raises(StoreError, match=r"000001\.keys: its keys are not those of a run.*--overwrite to start over"):
+        import_store(output="store", **files, resume=True)
 
 
 def killed(*_, **__):

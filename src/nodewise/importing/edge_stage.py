@@ -207,7 +207,11 @@ def merge_runs(
     """Write the adjacency of all runs, ``more`` first. The sum and minimum of its degrees go to the journal."""
     if INDPTR in work.files:
         return
-    runs: list[Run] = [*more, *(RunFile(work.runs, number, weighted) for number in range(len(work.done["runs"])))]
+    sorted_runs = [RunFile(work.runs, number, weighted) for number in range(len(work.done["runs"]))]
+    if work.resumed:  # a journal can be altered together with its checksums
+        for run in sorted_runs:
+            run.check(num_nodes)
+    runs: list[Run] = [*more, *sorted_runs]
     at = Merged(**work.done.get("merged", {}))
     files = {INDPTR: np.int64, INDICES: np.uint32} | ({WEIGHTS: np.float32} if weighted else {})
     least = index_bytes(sum(map(len, runs))) + least_room(len(runs), weighted)

@@ -32,6 +32,8 @@ from nodewise.importing.array_files import read_into
 
 STRIDE = 1 << 14  # keys between two in the index
 LEAST_STRIDE = 1 << 10  # the same where memory is short
+CHECKED_KEYS = 1 << 18  # at a time
+COLUMN = np.uint64(ROW - 1)  # of a key
 INDEX_BYTES = 24  # per key in the index, while it is built
 # Peak memory without and with weights, in the worst case that everything falls into one bucket.
 RUN_BYTES = {False: 8 + 16, True: 16 + 32 + 48}  # per edge: its ends and weight, its two keys, room to sort them
@@ -75,6 +77,19 @@ class RunFile:
             if array is not None:
                 with path.open("rb") as stream:
                     read_into(stream, 8 * first, array)
+
+    def check(self, num_nodes: int) -> None:
+        """Raise ValueError unless the keys are in order and of these nodes; kernels rely on it."""
+        before = 0
+        with self.keys.open("rb") as stream:
+            for first in range(0, len(self), CHECKED_KEYS):
+                keys = np.empty(min(CHECKED_KEYS, len(self) - first), np.uint64)
+                read_into(stream, 8 * first, keys)
+                if keys[0] < before or (keys[1:] < keys[:-1]).any() or (keys & COLUMN).max() >= num_nodes:
+                    raise ValueError(f"{self.keys}: its keys are not those of a run")
+                before = int(keys[-1])
+        if before >= num_nodes * ROW:
+            raise ValueError(f"{self.keys}: its keys are not those of a run")
 
 
 def write_run(run: RunFile, ends: AnyArray, weights: DoubleArray | None, threads: int) -> None:
