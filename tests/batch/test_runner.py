@@ -2,10 +2,12 @@
 
 import json
 import logging
+import re
 import shutil
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -24,7 +26,7 @@ from nodewise.batch import opened, run, runner
 from nodewise.batch.job import Job, job_folder
 from nodewise.batch.pieces import run_chunk
 from nodewise.batch.predictions import LabelChoice, predicted
-from nodewise.batch.seals import is_whole
+from nodewise.batch.seals import is_whole, seal
 from nodewise.graph import synthetic
 from nodewise.learn import fitting
 from nodewise.learn.ensemble import Member
@@ -702,6 +704,17 @@ def test_a_shard_with_a_bit_flipped_or_cut_off_is_made_again(place, bits, tmp_pa
         assert run(kind, place.walks, place.store, tmp_path / "out", chunk=100).made == 100
         assert bits(tmp_path / "out") == whole
         assert "part-00002.parquet: does not match its checksum, so it is made again" in caplog.text
+
+
+def test_a_shard_that_was_altered_with_its_checksum_is_no_foreign_error(place, tmp_path):
+    run("embed", place.walks, place.store, tmp_path / "out", chunk=600)
+    shard = tmp_path / "out" / "part-00000.parquet"
+    content = shard.read_bytes()
+    for name in re.finditer(rb"representation|nodewise\.job", content):
+        shard.write_bytes(content[: name.start()] + b"\xb5" + content[name.start() + 1 :])
+        seal(shard)
+        with suppress(StoreError):
+            run("embed", place.walks, place.store, tmp_path / "out", chunk=600)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")

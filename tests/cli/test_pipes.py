@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from contextlib import contextmanager
 from pathlib import Path
@@ -111,3 +112,13 @@ def test_an_output_is_refused_before_the_work(run, special, made, monkeypatch):
     assert code == 2
     assert "out.csv: this is not a regular file; expected the name of a file to write" in err
     assert os.listdir() == ["out.csv"]
+
+
+def test_a_shard_of_a_job_that_goes_on(run, special, made):
+    command = ("predict", made / "model", made / "store", "-o", "out")
+    assert run(*command)[0] == 0
+    shard = special("out/part-00000.parquet")
+    with in_time():
+        code, _, err = run(*command)
+    assert code == 2
+    assert re.search(rf"{shard}: (this is not a regular file|is a symbolic link)", err)

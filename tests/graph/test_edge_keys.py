@@ -108,3 +108,16 @@ def test_degrees_add_up_wherever_rows_are_cut(counts, cut, weighted):
     assert state == whole
     degrees = np.bincount(rows, weights)
     assert np.allclose(whole[1:], [degrees.sum(), degrees.min()])
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([1.0, -2.0, keys.BOTH, 1e300, np.nan, np.inf]))))
+def test_whatever_weights_are_the_entries_fit_the_keys(given_keys):
+    """A run that was altered may hold any: a key with both directions in one weight wrote past the end."""
+    size = len(given_keys)
+    numbers, weights = np.full(2 * size, 7, np.uint64), np.full(2 * size, 7.0)
+    for i, (number, weight) in enumerate(sorted(given_keys, key=lambda pair: pair[0])):
+        numbers[i], weights[i] = number, weight
+    piece = keys.settled(0, 4, numbers[:size], weights[:size])
+    assert piece.keys.size <= size
+    assert (numbers[size:] == 7).all()
+    assert (weights[size:] == 7).all()

@@ -363,24 +363,32 @@ def test_whatever_is_damaged_an_import_goes_on_to_the_same_store_or_says_so(monk
 
 
 @pytest.mark.usefixtures("small_steps")
-@pytest.mark.parametrize("key", [0, 1 << 63, 59 << 32 | 60, 60 << 32])
-def test_runs_that_were_altered_together_with_the_journal_are_no_crash(monkeypatch, key):
-    """Keys that are not in order, or of nodes that there are not, let a kernel write outside its arrays."""
-    files = write_files(names=False)
+@pytest.mark.parametrize(
+    ("file", "place", "value", "message"),
+    [
+        ("runs/000001.keys", 20, 0, r"000001\.keys: its keys are not those of a run"),
+        ("runs/000001.keys", -1, 1 << 63, r"000001\.keys: its keys are not those of a run"),
+        ("runs/000001.keys", -1, 59 << 32 | 60, r"000001\.keys: its keys are not those of a run"),
+        ("runs/000001.keys", -1, 60 << 32, r"000001\.keys: its keys are not those of a run"),
+        ("names.lengths", 7, 1 << 63, r"names\.bytes: has fewer bytes than 60 names take"),
+    ],
+)
+def test_a_file_that_was_altered_together_with_the_journal_is_one_error(monkeypatch, file, place, value, message):
+    """Keys out of order, or of nodes that there are not, let a kernel write outside its arrays; lengths took 4 GB."""
+    files = write_files(names=True)
     with monkeypatch.context() as patch:
-        patch.setattr(edge_stage, "merge_runs", killed)
         patch.setattr(building, "merge_runs", killed)
         with pytest.raises(Killed):
             import_store(output="store", **files)
-    run, journal = Path(".store.import/runs/000001.keys"), Path(".store.import/journal.json")
-    keys = np.fromfile(run, np.uint64)
-    keys[-1 if key else 20] = key
-    keys.tofile(run)
+    altered, journal = Path(".store.import") / file, Path(".store.import/journal.json")
+    numbers = np.fromfile(altered, np.uint64)
+    numbers[place] = value
+    numbers.tofile(altered)
     content = json.loads(journal.read_text())
     del content["sha256"]
     content["state"]["checksums"] = {}
     journal.write_text(json.dumps({**content, "sha256": run_folder._digest(content)}))
-    with pytest.raises(StoreError, match=r"000001\.keys: its keys are not those of a run.*--overwrite to start over"):
+    with pytest.raises(StoreError, match=rf"{message}.*--overwrite to start over"):
         import_store(output="store", **files, resume=True)
 
 

@@ -91,16 +91,16 @@ def typed(kind: Any, value: Any, name: str = "content") -> Any:
     Traceback (most recent call last):
     ValueError: votes[1] is True; expected int
     """
-    origin, inner = get_origin(kind), get_args(kind)
-    wrong = f"{name} is {value!r:.60}; expected {kind.__name__ if isinstance(kind, type) else kind}"
     if kind is Any or type(value) is kind or (kind is float and type(value) is int):
-        made = value
-    elif origin in (Union, UnionType):
-        made = _first_that_fits(inner, value, wrong)
+        return value
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        made = _first_that_fits(kind, value, name)
     elif origin is Literal and isinstance(value, str) and value in inner:
         made = value
     elif (origin is list or inner[1:] == (...,)) and isinstance(value, list):
-        made = origin(typed(inner[0], item, f"{name}[{i}]") for i, item in enumerate(value))
+        plain = all(type(item) is inner[0] for item in value)  # which may be many
+        made = origin(value if plain else (typed(inner[0], item, f"{name}[{i}]") for i, item in enumerate(value)))
     elif origin is tuple and isinstance(value, list) and len(value) == len(inner):
         made = tuple(typed(inner[i], item, f"{name}[{i}]") for i, item in enumerate(value))
     elif origin in (dict, collections.abc.Mapping) and isinstance(value, dict):
@@ -108,15 +108,19 @@ def typed(kind: Any, value: Any, name: str = "content") -> Any:
     elif _field_names(kind) and isinstance(value, dict):
         made = kind(**typed_fields(kind, value, name))
     else:
-        raise ValueError(wrong)
+        raise _wrong(kind, value, name)
     return made
 
 
-def _first_that_fits(kinds: tuple[Any, ...], value: Any, wrong: str) -> Any:
-    for kind in kinds:
+def _first_that_fits(union: Any, value: Any, name: str) -> Any:
+    for kind in get_args(union):
         with contextlib.suppress(ValueError):
             return typed(kind, value)
-    raise ValueError(wrong)
+    raise _wrong(union, value, name)
+
+
+def _wrong(kind: Any, value: Any, name: str) -> ValueError:
+    return ValueError(f"{name} is {value!r:.60}; expected {kind.__name__ if isinstance(kind, type) else kind}")
 
 
 def typed_fields(
@@ -126,7 +130,7 @@ def typed_fields(
 
     ``besides``: fields that come from elsewhere; ``others``: names that are no fields may be there too.
     """
-    hints, place = get_type_hints(kind), f"{name}." if name else ""
+    hints, place = _hints(kind), f"{name}." if name else ""
     every = _field_names(kind)
     wanted = {field: needed for field, needed in every.items() if field not in besides}
     unknown = [key for key in value if key not in wanted]
@@ -136,6 +140,9 @@ def typed_fields(
     if missing:
         raise ValueError(f"{place}{missing[0]} is missing")
     return {field: typed(hints[field], value[field], f"{place}{field}") for field in wanted if field in value}
+
+
+_hints = functools.cache(get_type_hints)
 
 
 @functools.cache

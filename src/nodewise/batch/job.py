@@ -201,7 +201,7 @@ def rows_of_shard(job: Job, chunk: int) -> tuple[int, int]:
     file = job.shard(chunk)
     try:
         found = pq.read_metadata(file)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise StoreError(
             f"{file}: cannot be read as a shard ({error}); delete it, and the same command makes it again"
         ) from error

@@ -30,6 +30,8 @@ def seal(path: Path) -> None:
 
 def is_whole(path: Path) -> bool:
     """Whether a file has a checksum that fits."""
+    if not path.is_file():  # a pipe would never answer
+        return False
     try:
         with path.open("rb") as stream:
             place = _place(stream)

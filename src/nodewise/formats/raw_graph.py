@@ -18,7 +18,7 @@ from nodewise._util.types import AnyArray, IntArray
 from nodewise.formats.npy import NpyFile
 from nodewise.graph.checks import checked_labels, checked_nodes, expected_feature, unfit
 
-MOST_FEATURES = 1 << 24  # columns
+MOST_FEATURES = 1 << 22  # columns: rows of a few nodes, which are dense, have to fit into memory
 
 
 @dataclasses.dataclass(frozen=True)

@@ -229,11 +229,11 @@ def _add_up(keys, weights, order, kept_keys, kept_weights):
             end += 1
         if end - i > 1:
             order[i:end].sort()  # back to the order of the edges
-        elif weights[order[i]] >= _LEAST_BOTH:  # alone, so that either direction will do
+        elif weights[order[i]] >= _LEAST_BOTH:  # alone, so that either direction will do, and one entry has to
             weights[order[i]] /= BOTH
         forward, backward = 0.0, 0.0
         for j in range(i, end):
-            if weights[order[j]] >= _LEAST_BOTH:
+            if end - i > 1 and weights[order[j]] >= _LEAST_BOTH:
                 forward += weights[order[j]] / BOTH
                 backward -= weights[order[j]] / BOTH
             elif weights[order[j]] > 0:

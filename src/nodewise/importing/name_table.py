@@ -121,9 +121,10 @@ class NameFile:
         self._lengths, self._bytes = (cast(BinaryIO, path.open(mode)) for path in self.paths)
         self._count = keep
         self._passed = (0, 0)  # a number of names, and of the bytes that they take
-        end = self._offset(keep)
-        self._lengths.truncate(4 * keep)
-        self._bytes.truncate(end)
+        for stream, size in ((self._lengths, 4 * keep), (self._bytes, self._offset(keep))):
+            if size > os.fstat(stream.fileno()).st_size:
+                raise ValueError(f"{stream.name}: has fewer bytes than {keep:,} names take")
+            stream.truncate(size)
 
     def __len__(self) -> int:
         return self._count
