@@ -355,9 +355,3 @@ def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) 
         raise InputError(f"{name}={value!r}: expected a whole number of at least {least}")
     if most is not None and value > most:
         raise InputError(f"{name}={value!r}: expected a whole number of at most {most:,}")
-
-
-def check_share(name: str, value: float) -> None:
-    """Raise unless ``value`` is above 0 and at most 1."""
-    if not 0 < value <= 1:
-        raise InputError(f"{name}={value}: expected a number above 0 and at most 1")
