@@ -61,35 +61,28 @@ def scatter(
     After the first failure no further call is sent; it is raised when those that run have ended. If the generator is
     closed, or interrupted, those that run are ended.
     """
+    remote = ray.remote(function).options(num_cpus=threads, max_retries=RETRIES, retry_exceptions=False)
     flying: dict[Any, int] = {}
+    waiting = sorted(calls, reverse=True)
+    failure: PieceError | None = None
     try:
-        yield from _scatter(ray, function, calls, threads, flying)
+        while flying or (waiting and failure is None):
+            room = _most_in_flight(ray, threads) - len(flying)
+            while waiting and failure is None and room > 0:
+                key = waiting.pop()
+                flying[remote.remote(*calls[key])] = key
+                room -= 1
+            (ready,), _ = ray.wait(list(flying), num_returns=1)
+            key = flying.pop(ready)
+            try:
+                result = ray.get(ready)
+            except Exception as error:  # whatever a call raises, and what Ray raises for workers that keep dying
+                failure = failure or PieceError(key, f"failed on Ray: {_cause(error)}")
+            else:
+                yield key, result
     finally:
         for call in flying:
             ray.cancel(call, force=True)
-
-
-def _scatter(
-    ray: Any, function: Callable[..., Any], calls: Mapping[int, tuple[Any, ...]], threads: int, flying: dict[Any, int]
-) -> Iterator[tuple[int, Any]]:
-    """As :func:`scatter`; ``flying`` has the calls that run."""
-    remote = ray.remote(function).options(num_cpus=threads, max_retries=RETRIES, retry_exceptions=False)
-    waiting = sorted(calls, reverse=True)
-    failure: PieceError | None = None
-    while flying or (waiting and failure is None):
-        room = _most_in_flight(ray, threads) - len(flying)
-        while waiting and failure is None and room > 0:
-            key = waiting.pop()
-            flying[remote.remote(*calls[key])] = key
-            room -= 1
-        (ready,), _ = ray.wait(list(flying), num_returns=1)
-        key = flying.pop(ready)
-        try:
-            result = ray.get(ready)
-        except Exception as error:  # whatever a call raises, and what Ray raises for workers that keep dying
-            failure = failure or PieceError(key, f"failed on Ray: {_cause(error)}")
-        else:
-            yield key, result
     if failure is not None:
         raise failure
 
