@@ -163,10 +163,7 @@ def evaluate(
         predicted = fitted.labels_of_proba(proba)
         truths.append(truth)
         guesses.append(predicted)
-        scores: dict[str, Any] = dict.fromkeys((*SCORES, "test_interval"))
-        if split.test.size:
-            interval = micro_f1_interval(truth, predicted)
-            scores = {**_scores(fitted, truth, predicted, proba), "test_interval": interval}
+        scores = _scores(fitted, truth, predicted, proba) if split.test.size else {}
         results.append(_result(number, split, fitted, scores))
         if done is not None:
             done(results[-1])
@@ -178,7 +175,7 @@ def evaluate(
     return Evaluation(graph.name, getattr(best, "engine_", ""), results, *found, _plain_params(best), best)
 
 
-def _scores(model: NodeClassifier, truth: AnyArray, predicted: AnyArray, proba: FloatArray) -> dict[str, float]:
+def _scores(model: NodeClassifier, truth: AnyArray, predicted: AnyArray, proba: FloatArray) -> dict[str, Any]:
     """A label that the model does not know has probability 0; the log-loss then takes the log of the least float."""
     tiny = float(np.finfo(np.float32).tiny)
     if truth.ndim == 2:
@@ -189,10 +186,11 @@ def _scores(model: NodeClassifier, truth: AnyArray, predicted: AnyArray, proba: 
         known = ids[codes] == truth
         codes, chance = np.where(known, codes, -1), np.where(known, proba[np.arange(truth.size), codes], 0)
     return {
-        "test_f1": micro_f1(truth, predicted),
-        "test_macro_f1": macro_f1(truth, predicted),
-        "test_log_loss": float(-np.log(np.maximum(chance, tiny)).mean()),
-        "test_calibration_error": calibration_error(proba, codes),
+        "micro_f1": micro_f1(truth, predicted),
+        "interval": micro_f1_interval(truth, predicted),
+        "macro_f1": macro_f1(truth, predicted),
+        "log_loss": float(-np.log(np.maximum(chance, tiny)).mean()),
+        "calibration_error": calibration_error(proba, codes),
     }
 
 
@@ -232,10 +230,10 @@ def score_model(model: NodeClassifier, graph: Graph, labels: str | Path | None =
     predicted = model.labels_of_proba(proba)
     if graph.multilabel:
         proba, predicted = (widened(part, known.size) for part in (proba, predicted))
-    return ModelScore(
-        graph.name, nodes.size, every.size - nodes.size, *_model_scores(model, truth, predicted, proba),
-        *by_class(known, names, truth, predicted),
-    )  # fmt: skip
+    classes, confusion = by_class(known, names, truth, predicted)
+    scores = _scores(model, truth, predicted, proba)
+    left_out = every.size - nodes.size
+    return ModelScore(graph.name, nodes.size, left_out, **scores, classes=classes, confusion=confusion)
 
 
 def held_out_score(model: NodeClassifier) -> dict[str, Any] | None:
@@ -246,13 +244,10 @@ def held_out_score(model: NodeClassifier) -> dict[str, Any] | None:
     held: HeldOut | None = getattr(model, "held_out_", None)
     if held is None or held.nodes.size == 0:
         return None
-    clean = held.chose_nothing if held.chose_nothing.any() else np.ones(held.nodes.size, bool)
-    proba, labels = held.proba[clean], held.labels[clean]
+    proba, labels = held.proba[held.cleanest], held.labels[held.cleanest]
     truth = labels.astype(np.int8) if model.multilabel_ else model._classes.ids[labels]
-    scores = _model_scores(model, truth, model.labels_of_proba(proba), proba)
-    names = ("micro_f1", "interval", "macro_f1", "log_loss", "calibration_error")
-    facts = {"nodes": int(clean.sum()), "chose_the_model": not held.chose_nothing.any()}
-    return {**facts, **dict(zip(names, scores, strict=True))}
+    facts = {"nodes": int(held.cleanest.sum()), "chose_the_model": not held.chose_nothing.any()}
+    return {**facts, **_scores(model, truth, model.labels_of_proba(proba), proba)}
 
 
 def _learned(model: NodeClassifier, graph: Graph, nodes: IntArray) -> BoolArray:
@@ -265,21 +260,17 @@ def _learned(model: NodeClassifier, graph: Graph, nodes: IntArray) -> BoolArray:
     return np.zeros(nodes.size, bool)
 
 
-def _model_scores(
-    model: NodeClassifier, truth: AnyArray, predicted: AnyArray, proba: FloatArray
-) -> tuple[float, tuple[float, float], float, float, float]:
-    """Micro-F1 and its interval, macro-F1, log-loss, calibration error."""
-    micro, *others = _scores(model, truth, predicted, proba).values()
-    return micro, micro_f1_interval(truth, predicted), *others  # type: ignore[return-value]
-
-
 def _result(number: int, split: Split, fitted: NodeClassifier, scores: dict[str, Any]) -> SplitResult:
     seconds = dict(fitted.seconds_)
     return SplitResult(
         split=number,
         sizes={"train": split.train.size, "val": split.val.size, "test": split.test.size},
         val_f1=fitted.val_f1_,
-        **scores,
+        test_f1=scores.get("micro_f1"),
+        test_macro_f1=scores.get("macro_f1"),
+        test_log_loss=scores.get("log_loss"),
+        test_calibration_error=scores.get("calibration_error"),
+        test_interval=scores.get("interval"),
         preparation_seconds=sum(value for name, value in seconds.items() if name != "training"),
         train_seconds=seconds["training"],
         seconds=seconds,

@@ -59,6 +59,11 @@ class HeldOut(NamedTuple):
     labels: AnyArray
     chose_nothing: BoolArray
 
+    @property
+    def cleanest(self) -> BoolArray:
+        """Those that chose nothing or, where there are none, all."""
+        return self.chose_nothing if self.chose_nothing.any() else np.ones(self.nodes.size, bool)
+
 
 class RidgeShares(NamedTuple):
     """What labelled ``nodes`` add to the ridges' logits; ``duals``: as in :class:`fitting.Learned`."""

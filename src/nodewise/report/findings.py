@@ -117,12 +117,7 @@ def find(model: NIGCN, graph: Graph, seed: int = 0, progress: Progress = silent)
     model._check_fitted()
     if graph.labels is None:
         raise InputError(f"{graph.name} has no labels, so there is nothing to report; import it with --labels")
-    if model.multilabel_ != graph.multilabel:
-        kinds = "one label per node", "several labels per node"
-        raise InputError(
-            f"{graph.name} has {kinds[graph.multilabel]}, the model was trained with {kinds[model.multilabel_]}; "
-            f"expected the same kind"
-        )
+    model._classes.check_kind(graph)
     names, truth = [str(label) for label in model.classes_], _truth(model, graph)
     progress("predictions", 0, None)
     scored, words = _scored(model, graph, truth, seed)
@@ -174,8 +169,7 @@ def _scored(model: NIGCN, graph: Graph, truth: sp.csr_matrix, seed: int) -> tupl
                 f"the model, which learned from {learned.graph}, with {learned.nodes:,} and {learned.edges:,}; give "
                 f"that graph, or one with more labels"
             )
-        clean = held.chose_nothing if held.chose_nothing.any() else np.ones(held.nodes.size, bool)
-        kept = clean & (held.nodes < graph.num_nodes)
+        kept = held.cleanest & (held.nodes < graph.num_nodes)
         nodes, proba = held.nodes[kept], held.proba[kept]
         words = "held-out nodes that had no part in choosing the model"
         if not held.chose_nothing.any():
