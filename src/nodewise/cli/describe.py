@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from nodewise.cli.console import print_json, print_table
@@ -32,7 +33,7 @@ def _lines(about: dict[str, Any]) -> list[tuple[str, str]]:
     else:
         lines.append(("features", f"{about['features']:,}"))
     if scores := about.get("scores"):
-        lines.append(("held-out score", _score(scores)))
+        lines.append(("held-out score", score_in_words(scores)))
     classes = about["classes"]
     more = ", …" if len(classes) > SHOWN_CLASSES else ""
     several = ", several per node" if about["several_labels_per_node"] else ""
@@ -50,9 +51,10 @@ def _lines(about: dict[str, Any]) -> list[tuple[str, str]]:
     return lines
 
 
-def _score(scores: dict[str, Any]) -> str:
+def score_in_words(scores: Mapping[str, Any]) -> str:
+    """Scores by the names of :class:`nodewise.learn.evaluate.ModelScore`."""
     low, high = (100 * end for end in scores["interval"])
-    doubt = ", which chose the model: too good" if scores["chose_the_model"] else ""
+    doubt = ", which chose the model: too good" if scores.get("chose_the_model") else ""
     return (
         f"micro-F1 {100 * scores['micro_f1']:.2f}% ({scores['nodes']:,} nodes{doubt}; 95% interval {low:.1f} to "
         f"{high:.1f}), macro-F1 {100 * scores['macro_f1']:.2f}%, log-loss {scores['log_loss']:.3f}, calibration error "

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from nodewise.cli.console import print_json, say
+from nodewise.cli.describe import score_in_words
 from nodewise.cli.options import DataDir, Json, Source, load_source
 from nodewise.cli.predict import Model
 from nodewise.cli.train import show_classes
@@ -35,11 +36,6 @@ def evaluate(
         print_json(asdict(result))
         return
     show_classes(result.classes)
-    low, high = (100 * end for end in result.interval)
-    typer.echo(
-        f"{result.graph}: micro-F1 {100 * result.micro_f1:.2f}% ({result.nodes:,} nodes; 95% interval {low:.1f} to "
-        f"{high:.1f}), macro-F1 {100 * result.macro_f1:.2f}%, log-loss {result.log_loss:.3f}, calibration error "
-        f"{result.calibration_error:.3f}"
-    )
+    typer.echo(f"{result.graph}: {score_in_words(vars(result))}")
     if result.left_out:
         say(f"{result.left_out:,} labelled nodes were left out: the model learned from them")
