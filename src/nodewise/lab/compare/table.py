@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from nodewise._util.memory import show_bytes
+from nodewise._util.words import counted
 from nodewise.lab.compare.results import Comparison, MethodRow
 
 COLUMNS = ("method", "test micro-F1 %", "val %", "prepare s", "train s", "epochs", "peak memory", "note")
@@ -34,7 +35,7 @@ def markdown(comparison: Comparison) -> str:
         row[SCORE] = mark.format(row[SCORE])
     memory = "" if machine["memory"] is None else f", {show_bytes(machine['memory'])} of memory"
     lines = [
-        f"# {comparison.dataset}: {_counted(len(table), 'method')}, {_counted(comparison.splits, 'split')}",
+        f"# {comparison.dataset}: {counted(len(table), 'method')}, {counted(comparison.splits, 'split')}",
         "",
         *markdown_table(COLUMNS, [column in NUMBERS for column in COLUMNS], table),
         "",
@@ -70,10 +71,6 @@ def _marks(rows: list[MethodRow]) -> list[str]:
         return ["{}"] * len(rows)
     marks = dict(zip(sorted(set(known), reverse=True), ("**{}**", "<u>{}</u>"), strict=False))
     return ["{}" if score is None else marks.get(score, "{}") for score in shown]
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _percent(mean: float | None, spread: float | None, splits: int) -> str:
