@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from nodewise import NIGCN, Graph, NodewiseWarning, load, write_store
 from nodewise.graph import synthetic
-from nodewise.graph.splits import held_out_splits
+from nodewise.graph.splits import held_out_split
 from nodewise.learn.task import RANDOM_COLUMNS, featured
 
 
@@ -129,7 +129,7 @@ def test_blogcatalog_without_features_and_several_labels(data_dir):
 def test_held_out_parts_are_disjoint_and_cover_all_labels(seed):
     rng = np.random.default_rng(seed)
     labels = rng.integers(-1, 12, rng.integers(5, 400))
-    split = held_out_splits(labels, 1, seed)[0]
+    split = held_out_split(labels, seed)
     together = np.concatenate(split)
     assert np.array_equal(np.sort(together), np.flatnonzero(labels >= 0))
     for label in np.unique(labels[labels >= 0]):
@@ -140,7 +140,7 @@ def test_held_out_parts_are_disjoint_and_cover_all_labels(seed):
 
 def test_no_more_are_held_out_than_a_score_needs(monkeypatch):
     monkeypatch.setattr("nodewise.graph.splits.MOST_HELD_OUT", 10)
-    split = held_out_splits(np.zeros(200, int), 1)[0]
+    split = held_out_split(np.zeros(200, int))
     assert [part.size for part in split] == [180, 10, 10]
 
 

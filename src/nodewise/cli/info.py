@@ -62,12 +62,12 @@ def _lines(report: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _train_seconds(graph: Graph) -> dict[str, float] | None:
     """The time that ``nodewise train`` should take if it holds out two fifths of the labels."""
-    from nodewise.graph.splits import held_out_splits
+    from nodewise.graph.splits import held_out_split
     from nodewise.learn.nigcn import NIGCN
 
     if graph.labels is None:
         return None
-    split = held_out_splits(graph.labels, 1)[0]
+    split = held_out_split(graph.labels)
     return NIGCN().expected_seconds(graph, *(part.size for part in split))
 
 

@@ -68,7 +68,7 @@ def choose_splits(graph: Graph, source: str, options: SplitOptions, seed: int) -
     """
     from nodewise._util.errors import InputError
     from nodewise.datasets import registry
-    from nodewise.graph.splits import PARTS, held_out_splits, official_split, random_splits
+    from nodewise.graph.splits import PARTS, held_out_split, official_split, random_splits
     from nodewise.importing.onto_graph import read_splits
 
     if options.split_file is not None:
@@ -80,8 +80,8 @@ def choose_splits(graph: Graph, source: str, options: SplitOptions, seed: int) -
         found = official_split(graph)
         return Chosen([found], f"official, {_sizes(found)}", own)
     if by_default and own:
-        drawn = held_out_splits(graph.labels, 1, seed)
-        return Chosen(drawn, f"random within each class (seed {seed}), {_sizes(drawn[0])}", own)
+        held_out = held_out_split(graph.labels, seed)
+        return Chosen([held_out], f"random within each class (seed {seed}), {_sizes(held_out)}", own)
     drawn = random_splits(
         graph.labels,
         1 if options.splits is None else options.splits,

@@ -57,27 +57,24 @@ def random_splits(
     return [_draw(pools, labelled, val, test, np.random.default_rng([seed, i])) for i in range(count)]
 
 
-def held_out_splits(labels: AnyArray, count: int, seed: int = 0) -> list[Split]:
-    """``count`` splits of all nodes with a known label: of each class about a fifth to validate, a fifth to test.
+def held_out_split(labels: AnyArray, seed: int = 0) -> Split:
+    """A split of all nodes with a known label: of each class about a fifth to validate, a fifth to test.
 
     At most :data:`MOST_HELD_OUT` each. A class of one node is for training, the second node of a class is for testing,
     and so on in turn, so that classes of any size work; if all classes are tiny, the validation or test part is empty.
     Where a node has several labels, nodes are drawn whatever their labels.
 
     >>> import numpy as np
-    >>> [part.size for part in held_out_splits(np.arange(100) % 2, count=1)[0]]
+    >>> [part.size for part in held_out_split(np.arange(100) % 2)]
     [60, 20, 20]
-    >>> [part.size for part in held_out_splits(np.array([0, 1, 1, -1]), count=1)[0]]
+    >>> [part.size for part in held_out_split(np.array([0, 1, 1, -1]))]
     [2, 0, 1]
     """
-    _check_counts(count=count, seed=seed)
+    _check_counts(seed=seed)
     known = np.flatnonzero(labels.any(axis=1) if labels.ndim == 2 else labels != UNKNOWN)
     if known.size == 0:
         raise InputError("labels: none is known; expected some nodes with a label to learn from")
-    return [_held_out(labels, known, np.random.default_rng([seed, i])) for i in range(count)]
-
-
-def _held_out(labels: AnyArray, known: IntArray, random: np.random.Generator) -> Split:
+    random = np.random.default_rng([seed, 0])
     nodes = random.permutation(known)
     classes = np.zeros(nodes.size, np.int64) if labels.ndim == 2 else labels[nodes]
     nodes = nodes[np.argsort(classes, kind="stable")]

@@ -12,7 +12,7 @@ from nodewise._util.errors import InputError
 from nodewise._util.types import AnyArray, FloatArray, IntArray
 from nodewise.graph import Graph
 from nodewise.graph.checks import UNKNOWN
-from nodewise.graph.splits import held_out_splits
+from nodewise.graph.splits import held_out_split
 from nodewise.learn.estimator import NodeClassifier
 from nodewise.learn.nigcn import NIGCN
 from nodewise.learn.task import check_graph
@@ -50,7 +50,7 @@ class BoundClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         known[nodes] = codes
         graph = self.graph.replace(labels=known, label_names=None, splits={})
         self.estimator_ = NIGCN() if self.estimator is None else clone(self.estimator)
-        split = held_out_splits(known, 1, self.estimator_.seed)[0]
+        split = held_out_split(known, self.estimator_.seed)
         held = np.concatenate([split.val, split.test])[: max(1, nodes.size // 5)]
         if self.validate and held.size and np.setdiff1d(nodes, held).size:
             self.estimator_.fit(graph, np.setdiff1d(nodes, held), held, refit=True)
