@@ -34,7 +34,7 @@ STYLE: dict[Any, Any] = {
 WIDTH = 4.6  # inches: a phone's width, and half of a desktop page
 
 
-def chart(draw: Callable[[Any], None], title: str, height: float = 2.8) -> str:
+def chart(draw: Callable[[Any], None], title: str, height: float) -> str:
     """An ``<svg>`` of what ``draw`` puts on one pair of axes; ``title`` is read out to those who cannot see it."""
     try:
         import matplotlib as mpl
@@ -58,7 +58,7 @@ def chart(draw: Callable[[Any], None], title: str, height: float = 2.8) -> str:
     return svg
 
 
-def bars(title: str, names: Sequence[str], values: Sequence[float], xlabel: str, log: bool = False) -> str:
+def bars(title: str, names: Sequence[str], values: Sequence[float], xlabel: str) -> str:
     """Horizontal bars, the first on top, each with its number."""
 
     def draw(axis: Any) -> None:
@@ -68,10 +68,8 @@ def bars(title: str, names: Sequence[str], values: Sequence[float], xlabel: str,
         axis.invert_yaxis()
         axis.grid(axis="y", visible=False)
         axis.set_xlabel(xlabel)
-        if log:
-            axis.set_xscale("log")
         for place, value in zip(places, values, strict=True):
-            axis.annotate(f" {value:,.0f}", (max(value, 1 if log else 0), place), va="center", fontsize=8, color=QUIET)
+            axis.annotate(f" {value:,.0f}", (value, place), va="center", fontsize=8, color=QUIET)
         axis.margins(x=0.15)
 
     return chart(draw, title, 0.9 + 0.24 * max(4, len(names)))

@@ -112,7 +112,7 @@ class Scored:
         return sure.ravel(), ((self.proba > HALF) == self.truth).ravel()
 
 
-def find(model: NIGCN, graph: Graph, seed: int = 0, progress: Progress = silent) -> Findings:
+def find(model: NIGCN, graph: Graph, progress: Progress = silent) -> Findings:
     """Look at ``graph`` and at what ``model`` makes of it."""
     model._check_fitted()
     if graph.labels is None:
@@ -120,10 +120,10 @@ def find(model: NIGCN, graph: Graph, seed: int = 0, progress: Progress = silent)
     model._classes.check_kind(graph)
     names, truth = [str(label) for label in model.classes_], _truth(model, graph)
     progress("predictions", 0, None)
-    scored, words = _scored(model, graph, truth, seed)
-    to_label = _to_label(model, graph, names, seed)
+    scored, words = _scored(model, graph, truth)
+    to_label = _to_label(model, graph, names)
     progress("labels left out in turn", 0, None)
-    doubtful = _doubtful(model, graph, names, truth, seed)
+    doubtful = _doubtful(model, graph, names, truth)
     progress("graph", 0, None)
     some, labels = scored.nodes.size > 0, scored.labels()
     classes, confusion = by_class(np.arange(len(names)), names, *labels)
@@ -155,12 +155,12 @@ def _truth(model: NIGCN, graph: Graph) -> sp.csr_matrix:
     return sp.csr_matrix(labels @ sp.csr_matrix(placing, (columns.size, model.classes_.size)))
 
 
-def _scored(model: NIGCN, graph: Graph, truth: sp.csr_matrix, seed: int) -> tuple[Scored, str]:
+def _scored(model: NIGCN, graph: Graph, truth: sp.csr_matrix) -> tuple[Scored, str]:
     """Nodes with known labels from which the model did not learn, and in words which these are."""
     labelled, learned, held = np.flatnonzero(np.diff(truth.indptr)), model.learned_from_, model.held_out_
     fresh = labelled if learned is None else labelled[~learned.includes(graph, labelled)]
     if learned is not None and fresh.size:
-        fresh = _some(fresh, MOST_PREDICTED, seed)
+        fresh = _some(fresh, MOST_PREDICTED)
         nodes, proba, words = fresh, model.predict_proba(graph, fresh), "labelled nodes that it did not learn from"
     else:
         if learned is not None and (learned.nodes, learned.edges) != (graph.num_nodes, graph.num_edges):
@@ -182,9 +182,9 @@ def _scored(model: NIGCN, graph: Graph, truth: sp.csr_matrix, seed: int) -> tupl
     return Scored(nodes, proba, said, truth[nodes].toarray() == 1, model.multilabel_), words
 
 
-def _some(nodes: IntArray, most: int, seed: int) -> IntArray:
+def _some(nodes: IntArray, most: int) -> IntArray:
     """At most so many of the nodes, drawn at random, in order."""
-    return nodes if nodes.size <= most else np.sort(np.random.default_rng(seed).choice(nodes, most, replace=False))
+    return nodes if nodes.size <= most else np.sort(np.random.default_rng(0).choice(nodes, most, replace=False))
 
 
 # ---------------------------------------------------------------------- the graph and its labels
@@ -303,9 +303,9 @@ def _contradicted(
     return _listed(graph, nodes[rows], known, said, gap[rows, places])
 
 
-def _to_label(model: NIGCN, graph: Graph, names: list[str], seed: int) -> list[ListedNode]:
+def _to_label(model: NIGCN, graph: Graph, names: list[str]) -> list[ListedNode]:
     """The least certain among the unlabelled nodes that reach most others: their labels would teach most."""
-    open_ = _some(np.flatnonzero(np.diff(label_matrix(graph).indptr) == 0), MOST_PREDICTED, seed)
+    open_ = _some(np.flatnonzero(np.diff(label_matrix(graph).indptr) == 0), MOST_PREDICTED)
     if open_.size == 0:
         return []
     degrees = graph.indptr[open_ + 1] - graph.indptr[open_]
@@ -318,9 +318,9 @@ def _to_label(model: NIGCN, graph: Graph, names: list[str], seed: int) -> list[L
     return _listed(graph, influential[first], [None] * first.size, said, proba[first].max(1))
 
 
-def _doubtful(model: NIGCN, graph: Graph, names: list[str], truth: sp.csr_matrix, seed: int) -> list[ListedNode]:
+def _doubtful(model: NIGCN, graph: Graph, names: list[str], truth: sp.csr_matrix) -> list[ListedNode]:
     """Labels that a ridge on all other labels contradicts, the surest contradiction first."""
-    known = _some(np.flatnonzero(np.diff(truth.indptr)), MOST_LEFT_OUT, seed)
+    known = _some(np.flatnonzero(np.diff(truth.indptr)), MOST_LEFT_OUT)
     if known.size < 2 * len(names):
         return []
     given = truth[known].toarray()
