@@ -13,7 +13,7 @@ import json
 import math
 import os
 import stat
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, asdict, fields, is_dataclass
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
@@ -39,9 +39,9 @@ def read_regular(file: Path, most: int) -> bytes:
         return stream.read(status.st_size)
 
 
-def read_json(file: Path, most: int = MOST_BYTES) -> dict[str, Any]:
+def read_json(file: Path) -> dict[str, Any]:
     """The object in a JSON file. Raises OSError, or ValueError with what is wrong."""
-    return parsed_json(read_regular(file, most))
+    return parsed_json(read_regular(file, MOST_BYTES))
 
 
 def parsed_json(data: bytes) -> dict[str, Any]:
@@ -78,6 +78,15 @@ def _number(text: str) -> float:
     if not math.isfinite(float(text)):
         raise ValueError(f"{text:.30} is not a finite number")
     return float(text)
+
+
+def plain_value(value: Any) -> Any:
+    """The ``default`` of :func:`json.dumps`: a dataclass as its fields, a numpy number as a Python number."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"{value!r} is not a number, text, or the like")
 
 
 def typed(kind: Any, value: Any, name: str = "content") -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import torch
 
 from nodewise._util.atomic import new_folder, put_back
 from nodewise._util.errors import InputError, StoreError
-from nodewise._util.json_file import MOST_BYTES, parsed_json, read_json, read_regular
+from nodewise._util.json_file import MOST_BYTES, parsed_json, plain_value, read_json, read_regular
 from nodewise._util.memory import available_memory
 from nodewise._util.os_errors import reading
 from nodewise._util.types import AnyArray
@@ -87,9 +87,9 @@ def save(
         "tensors_sha256": hashlib.sha256(numbers).hexdigest(),
     }
     try:
-        config = json.loads(json.dumps(config, default=_plain, allow_nan=False))
-    except InputError:
-        raise
+        config = json.loads(json.dumps(config, default=plain_value, allow_nan=False))
+    except TypeError as error:
+        raise InputError(f"a parameter cannot be saved: {error}; expected a number, a string or None") from error
     except ValueError as error:
         raise InputError(f"a parameter is not a finite number, and cannot be saved: {params}") from error
     config["config_sha256"] = _digest(config)
@@ -172,15 +172,6 @@ def fill(networks: torch.nn.Module, tensors: Mapping[str, torch.Tensor], device:
     filled = networks.to_empty(device=device)
     filled.load_state_dict({name: torch.from_numpy(weight) for name, weight in weights.items()})
     return filled.eval()
-
-
-def _plain(value: Any) -> Any:
-    """A numpy number, as parameters from a search are, as Python's own; a group of parameters as a dictionary."""
-    if hasattr(value, "__dataclass_fields__"):
-        return asdict(value)
-    if hasattr(value, "item"):
-        return value.item()
-    raise InputError(f"a parameter is {value!r}, which cannot be saved; expected a number, a string or None")
 
 
 def _read(file: Path, most: int) -> bytes:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from nodewise._util.json_file import plain_value
 from nodewise.lab.rivals import method
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def plain(settings: Mapping[str, Any]) -> Settings:
     >>> plain({"hops": (1, 2)})
     {'hops': [1, 2]}
     """
-    made: Settings = json.loads(json.dumps(dict(settings), allow_nan=False, default=_plain_value))
+    made: Settings = json.loads(json.dumps(dict(settings), allow_nan=False, default=plain_value))
     return made
 
 
@@ -33,12 +33,3 @@ def model_of(name: str, settings: Mapping[str, Any], threads: int) -> NodeClassi
 
         params["diffusion"] = DiffusionConfig(**params["diffusion"])
     return method(name)(**params, threads=threads)
-
-
-def _plain_value(value: Any) -> Any:
-    """What JSON does not know: a configuration as its fields, a numpy number as a Python number."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.asdict(value)
-    if hasattr(value, "item"):
-        return value.item()
-    raise TypeError(f"{value!r} is not a number, text, or the like")

@@ -58,8 +58,8 @@ def picture(draw: Callable[..., None], columns: int = 1, height: float = 3.2) ->
     return stream.getvalue()
 
 
-def draw_line(axis: Any, name: str, x: list[float], y: list[float | None], **more: Any) -> None:
+def draw_line(axis: Any, name: str, x: list[float], y: list[float | None]) -> None:
     """A method's line in its own colour, with gaps where it has no number."""
     colour, marker = LOOKS.get(name, (GREY, "o"))
     drawn = [float("nan") if value is None else value for value in y]
-    axis.plot(x, drawn, marker=marker, color=colour, zorder=3 if name == "NIGCN" else 2, **{"label": name, **more})
+    axis.plot(x, drawn, marker=marker, color=colour, zorder=3 if name == "NIGCN" else 2, label=name)
