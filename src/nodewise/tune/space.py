@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nodewise.learn.search import CURVES
-
-if TYPE_CHECKING:
-    from optuna import Trial
 
 NUMBERS = {  # lower and upper bound, on a logarithmic scale
     "omega": (min(omega for omega, _ in CURVES), max(omega for omega, _ in CURVES)),
@@ -18,16 +15,6 @@ CHOICES: dict[str, tuple[Any, ...]] = {"hidden": (32, 64, 128, 256), "row_norm":
 MOST_DROPOUT = 0.8
 FAR = 1e3  # no number of a point reaches this
 NAMES = (*NUMBERS, "dropout", *CHOICES)
-
-
-def suggested(trial: Trial, hops: int) -> dict[str, Any]:
-    """A point of the space, for a bank of this many ``hops``."""
-    point = {
-        **{name: trial.suggest_float(name, *bounds, log=True) for name, bounds in NUMBERS.items()},
-        "dropout": trial.suggest_float("dropout", 0.0, MOST_DROPOUT),
-        **{name: trial.suggest_categorical(name, values) for name, values in CHOICES.items()},
-    }
-    return _in_reach(point, hops)
 
 
 def distributions() -> dict[str, Any]:
@@ -62,7 +49,7 @@ def neighbours(point: dict[str, Any], hops: int) -> list[dict[str, Any]]:
         {"teach": False},
     ]
     changed = [{**point, **change} for change in changes]
-    return [_in_reach({**within(one), "rho": one["rho"]}, hops) for one in changed]
+    return [in_reach({**within(one), "rho": one["rho"]}, hops) for one in changed]
 
 
 def within(point: dict[str, Any]) -> dict[str, Any]:
@@ -72,6 +59,6 @@ def within(point: dict[str, Any]) -> dict[str, Any]:
     return {**numbers, "dropout": min(max(point["dropout"], 0.0), MOST_DROPOUT), **choices}
 
 
-def _in_reach(point: dict[str, Any], hops: int) -> dict[str, Any]:
+def in_reach(point: dict[str, Any], hops: int) -> dict[str, Any]:
     """``omega`` lowered if the weights would otherwise peak beyond the last hop of the bank, or not have a sum."""
     return {**point, "omega": min(point["omega"], hops ** point["rho"] if point["rho"] else 0.98)}

@@ -31,7 +31,7 @@ from nodewise.tune.bank import FEWEST_HOPS, affordable_hops
 from nodewise.tune.judge import Verdict
 from nodewise.tune.space import NAMES, check_point
 from nodewise.tune.trial_plot import draw
-from nodewise.tune.trials import BATCH, Trial, Trials, add_finished, finished, nodes_of
+from nodewise.tune.trials import BATCH, Trial, Trials, add_finished, nodes_of
 
 PRESET, PICTURE = "preset.json", "trials.png"
 OTHERS = ("feature_norm", "epsilon", "max_hops")  # what a study has found besides the point that it begins with
@@ -110,12 +110,12 @@ def tune(
     run = RunFolder(place, "study", identity)
     with run.locked():
         study, state = _opened(optuna, run, common["seed"])
-        if trials > len(finished(study)) or _verdict(study, state) is None:
+        if trials > len(state.trials) or _verdict(state) is None:
             default = state.default or default_params(graph, splits, common, progress)
             progress("hop bank", 0, None)
             more, state = Trials(graph, splits, default, **common), replace(state, default=default)
             state = _continue(study, run, state, more, trials, deadline, progress)
-        return _result(graph, study, state, place)
+        return _result(graph, state, place)
 
 
 @dataclass(frozen=True)
@@ -171,15 +171,14 @@ def _continue(
 ) -> State:
     """Run the trials that are missing, and compare the best with the default."""
     run.save(state.to_json())
-    progress("trials", len(finished(study)), trials)
+    progress("trials", len(state.trials), trials)
     with writing(Path(tempfile.gettempdir())):  # through which workers get their rows
-        for _ in more.run(study, trials - len(finished(study)), deadline):
-            state = replace(state, trials=finished(study))
+        for _ in more.run(study, state.trials, trials - len(state.trials), deadline):
             run.save(state.to_json())
             progress("trials", len(state.trials), trials)
-        if _verdict(study, state) is None:
+        if _verdict(state) is None:
             progress("comparison with the default", 0, None)
-            best = _best(study)
+            best = _best(state)
             state = replace(state, judged=best.number, verdict=more.compare(best.point))
             run.save(state.to_json())
     return state
@@ -201,27 +200,27 @@ def default_params(graph: Graph, splits: Sequence[Split], common: dict[str, Any]
     return {name: params[name] for name in (*NAMES, *OTHERS)}
 
 
-def _best(study: Any) -> Trial:
-    return max((trial for trial in finished(study) if not trial.given_up), key=lambda trial: trial.value)
+def _best(state: State) -> Trial:
+    return max((trial for trial in state.trials if not trial.given_up), key=lambda trial: trial.value)
 
 
-def _verdict(study: Any, state: State) -> Verdict | None:
+def _verdict(state: State) -> Verdict | None:
     """The best trial against the default; None if that is not known yet."""
-    if not finished(study):
+    if not state.trials:
         return None
-    default, best = finished(study)[0], _best(study)
+    default, best = state.trials[0], _best(state)
     if best == default:
         return Verdict(default.value, default.value, 0, 0.0)
     return state.verdict if state.judged == best.number else None
 
 
-def _result(graph: Graph, study: Any, state: State, place: Path) -> Tuned:
+def _result(graph: Graph, state: State, place: Path) -> Tuned:
     """Write the preset and the picture."""
-    verdict, best, default = _verdict(study, state), _best(study), state.default
+    verdict, best, default = _verdict(state), _best(state), state.default
     assert verdict is not None
     assert default is not None
     tuned = Tuned(
-        graph.name, finished(study), best, *verdict, params=default, preset=place / PRESET, picture=place / PICTURE
+        graph.name, state.trials, best, *verdict, params=default, preset=place / PRESET, picture=place / PICTURE
     )
     if tuned.is_better:
         tuned = replace(tuned, params={**default, **best.point})

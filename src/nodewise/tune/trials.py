@@ -12,7 +12,7 @@ import time
 import warnings
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from nodewise.learn.cost import UNLABELLED
 from nodewise.learn.task import Task
 from nodewise.tune.bank import HopBank
 from nodewise.tune.judge import Answers, Judged, Problem, Verdict, answers, compared, judged
-from nodewise.tune.space import NAMES, check_point, distributions, neighbours, suggested, within
+from nodewise.tune.space import NAMES, check_point, distributions, in_reach, neighbours, within
 
 if TYPE_CHECKING:
     import optuna
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 STARTING = 10  # trials before any is given up
 AGES = 1e9  # seconds: no trial takes so long
 BATCH = 8  # trials that are proposed together
+
+Asked: TypeAlias = "tuple[optuna.Trial, dict[str, Any]]"  # a trial of Optuna's, and the point that it tries
 
 
 @dataclass(frozen=True)
@@ -84,8 +86,8 @@ class Trials:
         point = {name: default[name] for name in NAMES}
         self._starts = [point, *neighbours(point, self.bank.hops)]
 
-    def run(self, study: optuna.Study, count: int, deadline: float) -> Iterator[None]:
-        """Add ``count`` trials to ``study``, if time allows; yields after each.
+    def run(self, study: optuna.Study, trials: list[Trial], count: int, deadline: float) -> Iterator[None]:
+        """Add ``count`` to ``trials``, as ``study`` proposes them, if time allows; yields after each.
 
         A batch is proposed at once, so that the result does not depend on how many trials run at the same time.
         Diffusion uses all threads; small networks can use only one, so each trial has a process of its own.
@@ -95,15 +97,15 @@ class Trials:
         problems = self._problems(self.seed)
         processes = max(1, min(BATCH, count, thread_count(self.threads)))
         with _in_processes(processes, return_as="generator", pre_dispatch="n_jobs") as at_once:
-            while count > 0 and (time.time() <= deadline or not finished(study)):
-                batch, floors = self._asked(study, min(count, BATCH)), _floors(study)
-                ends = [deadline if finished(study) or i else math.inf for i in range(len(batch))]  # one there must be
-                every = [{**self.default, **trial.user_attrs["point"]} for trial in batch]
+            while count > 0 and (time.time() <= deadline or not trials):
+                batch, floors = self._asked(study, len(trials), min(count, BATCH)), _floors(trials)
+                ends = [deadline if trials or i else math.inf for i in range(len(batch))]  # one there must be
+                every = [{**self.default, **point} for _, point in batch]
                 calls = (
                     delayed(judged)(params, self.seed, self.rows(params), problems, floors, end)
                     for params, end in zip(every, ends, strict=True)
                 )
-                yield from _recorded(study, batch, at_once(calls))
+                yield from _recorded(study, trials, batch, at_once(calls))
                 count -= len(batch)
 
     def compare(self, point: dict[str, Any]) -> Verdict:
@@ -129,17 +131,16 @@ class Trials:
             for split in self.splits
         ]
 
-    def _asked(self, study: optuna.Study, count: int) -> list[optuna.Trial]:
-        """New trials, each with the point that it tries."""
-        batch, first = [], len(finished(study))
+    def _asked(self, study: optuna.Study, first: int, count: int) -> list[Asked]:
+        """New trials, from number ``first`` on."""
+        batch: list[Asked] = []
         for place in range(first, first + count):
             starts = self._starts[place : place + 1]
             for start in starts:
                 study.enqueue_trial(within(start))
-            trial = study.ask()
-            point = suggested(trial, self.bank.hops)
-            trial.set_user_attr("point", starts[0] if starts else point)  # the default may lie outside the space
-            batch.append(trial)
+            trial = study.ask(distributions())
+            # The default may lie outside the space.
+            batch.append((trial, starts[0] if starts else in_reach(trial.params, self.bank.hops)))
         return batch
 
 
@@ -155,55 +156,45 @@ def _all_answers(*args: Any) -> list[Answers]:
 
 
 def _recorded(
-    study: optuna.Study, batch: list[optuna.Trial], results: Generator[Judged | None, None, None]
+    study: optuna.Study, trials: list[Trial], batch: list[Asked], results: Generator[Judged | None, None, None]
 ) -> Iterator[None]:
-    """Record the result of each trial in ``study``; trials without a result are not counted."""
+    """Add each trial to ``trials`` and tell ``study`` its result; trials without a result are not counted."""
     from optuna.trial import TrialState
 
     waiting = list(batch)
     try:
         for result in results:
-            trial = waiting.pop(0)
+            asked, point = waiting.pop(0)
             if result is None:
-                study.tell(trial, state=TrialState.FAIL)
+                study.tell(asked, state=TrialState.FAIL)
                 continue
             for step, value in enumerate(result.reports):
-                trial.report(value, step)
-            trial.set_user_attr("seconds", result.seconds)
+                asked.report(value, step)
             if result.given_up:
-                study.tell(trial, state=TrialState.PRUNED)
+                study.tell(asked, state=TrialState.PRUNED)
             else:
-                study.tell(trial, result.value)
+                study.tell(asked, result.value)
+            number = len(trials)
+            trials.append(Trial(number, result.value, result.given_up, result.seconds, point, list(result.reports)))
             yield
     finally:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # joblib: after an interrupt some results are not used
             results.close()
-        for trial in waiting:
-            study.tell(trial, state=TrialState.FAIL)
+        for asked, _ in waiting:
+            study.tell(asked, state=TrialState.FAIL)
 
 
-def _floors(study: optuna.Study) -> list[float]:
+def _floors(trials: Sequence[Trial]) -> list[float]:
     """The median at each step of the trials that were not given up; empty until enough trials have ended."""
-    if len(finished(study)) < STARTING:
+    if len(trials) < STARTING:
         return []
-    whole = [list(trial.intermediate_values.values()) for trial in study.trials if trial.state.name == "COMPLETE"]
+    whole = [trial.reports for trial in trials if not trial.given_up]
     return [float(np.median(step)) for step in zip(*whole, strict=True)]
 
 
-def finished(study: optuna.Study) -> list[Trial]:
-    """The trials that ended, including those given up, in order; the default is the first."""
-    states = {"COMPLETE": False, "PRUNED": True}
-    ended = [(t, t.value) for t in study.trials if t.state.name in states and t.value is not None]
-    return [
-        Trial(place, float(value), states[t.state.name], t.user_attrs["seconds"], t.user_attrs["point"], reports)
-        for place, (t, value) in enumerate(ended)
-        if (reports := list(t.intermediate_values.values()))
-    ]
-
-
 def add_finished(study: optuna.Study, trials: Sequence[Trial]) -> None:
-    """Add trials that an earlier run finished."""
+    """Tell a new study of trials that an earlier run finished."""
     from optuna.trial import TrialState, create_trial
 
     for trial in trials:
@@ -214,6 +205,5 @@ def add_finished(study: optuna.Study, trials: Sequence[Trial]) -> None:
                 params=within(trial.point),
                 distributions=distributions(),
                 intermediate_values=dict(enumerate(trial.reports)),
-                user_attrs={"seconds": trial.seconds, "point": trial.point},
             )
         )
