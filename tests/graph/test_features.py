@@ -74,7 +74,12 @@ def test_an_unknown_norm_is_named():
 
 @pytest.mark.parametrize(
     ("indptr", "indices"),
-    [([0, 9_999_999, 5, 0], [0, 1, 2]), ([0, 1, 2, 3], [0, 1, 10**9]), ([0, 1, 2, 3], [0, 1, -5])],
+    [
+        ([0, 9_999_999, 5, 0], [0, 1, 2]),
+        ([0, 1, 2, -(2**31)], [0, 1, 2]),  # its last difference is positive in 32 bits
+        ([0, 1, 2, 3], [0, 1, 10**9]),
+        ([0, 1, 2, 3], [0, 1, -5]),
+    ],
 )
 def test_a_sparse_matrix_that_points_outside_itself_is_refused(indptr, indices):
     """scipy makes one without a word, and crashes as it reads it."""

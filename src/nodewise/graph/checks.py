@@ -112,7 +112,7 @@ def check_sparse(what: str, matrix: Any) -> None:
 def check_parts(matrix: Any) -> None:
     """Raise ValueError unless the parts of a compressed sparse matrix fit together; what reads it would crash."""
     matrix.check_format(full_check=True)
-    if np.diff(matrix.indptr).min(initial=0) < 0:  # not seen by scipy where the last one is 0
+    if (matrix.indptr[1:] < matrix.indptr[:-1]).any():  # not seen by scipy where the last one is 0 or less
         raise ValueError("indptr must be a non-decreasing sequence")
 
 
