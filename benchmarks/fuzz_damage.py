@@ -303,7 +303,7 @@ def _zip(data: bytes, rng: Random, other: bytes) -> bytes:
     name, content = members[place]
     fate = rng.random()
     if fate < 0.002 and name.endswith(".npy"):
-        return _zip_bomb(tuple(members), name, rng.choice(("<i8", "|i1", "<f8")), rng.choice((0, 2, -2, -1)))
+        return _zip_bomb(tuple(members), name, rng.choice(("<i8", "<f4", "<f8")), rng.choice((0, 2, -2, -1)))
     if fate < 0.7:
         members[place] = name, damaged(name, content, rng, rng.choice(members)[1])
     elif fate < 0.75:
