@@ -137,6 +137,19 @@ def test_text_becomes_words_beside_the_numbers(edges, caplog):
     assert "x.csv: text column 'abstract': 3 words" in caplog.text
 
 
+def test_missing_truth_values_are_filled_as_missing_numbers_are(edges):
+    parquet("x.parquet", node=["a", "b", "c"], busy=[True, None, False])
+    assert import_graph(edges, "x.parquet", impute="mean").features.tolist() == [[1, 0], [0.5, 1], [0, 0]]
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_text_may_be_as_long_as_a_line(edges, place):
+    texts = ["walk"] * 3
+    texts[place] = "long " * 40_000  # Python's csv ends at 131,072 characters
+    write("x.csv", "node,t\n" + "".join(f"{n},{text}\n" for n, text in zip("abc", texts, strict=True)))
+    assert import_graph(edges, "x.csv", text="t").features.getnnz(1).tolist() == [1, 1, 1]
+
+
 def test_text_alone_reaches_nodes_that_are_listed_in_any_order():
     parquet("x.parquet", title=["red fish", None, "blue fish"], node=[2, 0, 1])
     graph = import_graph(write("edges.csv", "0,1\n1,2\n"), "x.parquet", text="title")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -158,6 +159,27 @@ def test_rows_of_a_folder_are_named_by_file_and_row():
     parquet("edges/part-2.parquet", source=[1], goal=[3])
     with pytest.raises(InputError, match=r"part-2\.parquet: has the columns source, goal.*same columns"):
         import_store("edges", "store")
+
+
+def test_hidden_files_are_no_part_of_a_folder():
+    folder_of_parquet()
+    import_store("edges", "one")
+    write("edges/._part-0.parquet", "what macOS keeps of a file")
+    write("edges/_metadata.parquet", "what Spark says of all")
+    import_store("edges", "two")
+    same("two", open_store("one"))
+
+
+def test_reading_takes_time_in_proportion_to_the_columns():
+    """When all names were listed for each column, 16 times the columns took 256 times as long."""
+    np.save("e.npy", np.array([[0], [1]]))
+    seconds = []
+    for width in (500, 500, 8_000):  # the first loads kernels
+        parquet(f"{width}.parquet", **{f"x{i}": [0.5, i] for i in range(width)})
+        started = time.process_time()
+        import_store("e.npy", "store", f"{width}.parquet", overwrite=True)
+        seconds.append(time.process_time() - started)
+    assert seconds[2] < 48 * seconds[1]
 
 
 @pytest.mark.usefixtures("small_parts")

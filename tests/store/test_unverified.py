@@ -275,6 +275,20 @@ def test_features_that_no_graph_can_have_are_noticed_though_checksums_fit(full, 
         open_store(full, verify=True)
 
 
+@pytest.mark.parametrize(
+    ("value", "says"), [(1e-45, "a node has a degree below 1e-16"), (3e38, "a node has a higher degree than manifest")]
+)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_weights_that_make_degrees_impossible_are_noticed_though_checksums_fit(store, engine, value, says):
+    folder = store("weighted")
+    harm(folder, "weights.npy", slice(None), value)
+    digest = hashlib.sha256((folder / "weights.npy").read_bytes()).hexdigest()
+    rewrite_manifest(folder, lambda content: content["files"]["weights.npy"].update(sha256=[digest]))
+    open_store(folder, verify=True)
+    with pytest.raises(StoreError, match=rf"weights\.npy: {says}"):
+        rows(folder, engine)
+
+
 def test_a_subgraph_of_nodes_without_their_loops_is_refused(tmp_path):
     """Values are possible here, so only what is made of them tells: walks from a node without neighbours go nowhere."""
     write_store(Graph.from_edges(np.array([[0, 1, 2], [1, 2, 3]])), tmp_path / "s")

@@ -16,6 +16,7 @@ from nodewise.diffusion.ghd import MOST_HOPS
 from nodewise.diffusion.params import Convention
 from nodewise.graph import Graph
 from nodewise.graph.checks import check_choice, check_number
+from nodewise.graph.unchecked import damaged
 
 DENSE_UP_TO = 64  # below this many nodes a dense eigenvalue solver is faster, and ARPACK may refuse
 
@@ -42,7 +43,8 @@ def diffusion_lengths(graph: Graph, nodes: AnyArray, tau: float, convention: Con
         return np.zeros(nodes.size, np.int64)  # loops only: there is nowhere to go
     spread = times * whole.total_degree / np.sqrt(whole.least_degree * graph.degrees_of(nodes))
     if graph is whole and not (spread > 1 - 1e-6).all():  # no degree is above the sum of all, which a manifest states
-        raise whole.damaged()
+        array = whole.unchecked("indptr" if whole.edge_weight is None else "edge_weight")
+        raise damaged(array, whole.name, "a node has a higher degree than manifest.json gives all nodes together")
     exact = np.clip(tau * np.log(spread) / log_lambda, 0, MOST_HOPS)
     return np.asarray(np.floor(exact) if convention == "reference" else np.ceil(exact), np.int64)
 

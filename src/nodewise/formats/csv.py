@@ -37,7 +37,11 @@ USUAL = {".csv": ",", ".tsv": "\t", ".txt": "\t", ".edges": BLANK, ".edgelist": 
 STRICT = (".csv", ".tsv")  # no comments, and blanks do not separate fields
 DELIMITER_NAMES = {",": "commas", "\t": "tabs", ";": "semicolons", BLANK: "spaces"}
 NAMED_DELIMITERS = {"comma": ",", "tab": "\t", "\\t": "\t", "semicolon": ";", "space": BLANK}
-CODECS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}  # by the first bytes of a file
+CODECS = {  # by the first bytes of a file; the last: frames that zstd skips, which pzstd writes
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    **{bytes([kind]) + b"\x2a\x4d\x18": "zstd" for kind in range(0x50, 0x60)},
+}
 COMPRESSED = (".gz", ".zst", ".zstd")
 FOREIGN = {  # how files begin that are something else than their names say
     b"PAR1": "a Parquet file; name it .parquet",
@@ -313,8 +317,12 @@ def _first_records(
                 rest: Iterator[str] = itertools.chain([line], lines)
                 if delimiter == BLANK:
                     rest = (BLANK.join(line.split()) for line in rest)
-                records = (record for record in csv.reader(rest, delimiter=delimiter) if record)
-                return comments, delimiter, list(itertools.islice(records, 2))
+                before = csv.field_size_limit(most)
+                try:
+                    records = (record for record in csv.reader(rest, delimiter=delimiter) if record)
+                    return comments, delimiter, list(itertools.islice(records, 2))
+                finally:
+                    csv.field_size_limit(before)
             comments += 1
     return comments, delimiter or USUAL.get(suffix, ","), []
 

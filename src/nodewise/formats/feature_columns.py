@@ -63,7 +63,7 @@ class ColumnPlan:
         """The features, ``(rows, len(names))``."""
         if self.plain:
             return numbers_in(column)[:, None]
-        column = columns.decoded(column)
+        column = _decoded(column)
         out = np.zeros((len(column), len(self.names)), np.float32)
         present = _present(column)
         if self.categories is not None:
@@ -76,11 +76,15 @@ class ColumnPlan:
         return out
 
 
+def _decoded(column: Column) -> Column:
+    """As :func:`columns.decoded`, but truth values stay what they are, 0 and 1."""
+    return column if pa.types.is_boolean(column.values.type) else columns.decoded(column)
+
+
 def numbers_in(column: Column) -> AnyArray:
     """The values of a column of finite numbers as float32."""
-    kind = column.values.type
-    as_is = pa.types.is_floating(kind) or pa.types.is_boolean(kind)
-    return columns.as_numbers(column if as_is else columns.decoded(column), pa.float32(), NUMBERS)
+    as_is = pa.types.is_floating(column.values.type)
+    return columns.as_numbers(column if as_is else _decoded(column), pa.float32(), NUMBERS)
 
 
 def kind_to_read(plan: ColumnPlan) -> Any:
@@ -117,8 +121,7 @@ class _Seen:
         self.total = 0.0
 
     def add(self, column: Column) -> None:
-        kind = column.values.type
-        column = column if pa.types.is_boolean(kind) else columns.decoded(column)
+        column = _decoded(column)
         rows = _present(column)
         self.rows, self.present = self.rows + len(column), self.present + rows.size
         present = column.subset(rows)
@@ -159,7 +162,8 @@ def _text_columns(table: Table, indices: Sequence[int]) -> set[int]:
         sample = table.sample or []
         may = [i for i in indices if i < len(sample) and not re.match(columns.NUMBER, sample[i])]
     else:
-        may = [i for i in indices if columns.is_text_type(table.schema.types[i])]
+        types = table.schema.types  # which is made anew each time
+        may = [i for i in indices if columns.is_text_type(types[i])]
     first = next(table.parts(dict.fromkeys(may, pa.large_string())), None) if may else None
     found = set()
     for i, column in zip(may, first or [], strict=False):

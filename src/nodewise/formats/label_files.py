@@ -23,7 +23,7 @@ from nodewise.formats.npy import NpyFile
 from nodewise.formats.npz import TIMES, NpzFile
 from nodewise.formats.raw_graph import node_labels
 from nodewise.formats.tables import ReadOptions, Source, Table, is_array_file, open_table
-from nodewise.graph.checks import UNKNOWN
+from nodewise.graph.checks import UNKNOWN, encoded_labels
 
 UNKNOWN_WORDS = ("", "nan", "na", "-1")  # written by pandas, R and other tools for an unknown label
 DOUBTFUL_WORDS = ("nan", "na")  # may also be the name of a class
@@ -35,14 +35,15 @@ log = logging.getLogger("nodewise")
 class LabelFile:
     """Labels, read whole: a column of ``labels``, or an ``array`` with one row per node or, with ``nodes``, per row.
 
-    ``names``: of the columns of a 0/1 array. ``several``: a node may have several rows, one per label.
+    ``names``: of the classes in an array, or of the columns of one of 0 and 1. ``several``: a node may have several
+    rows, one per label.
     """
 
     path: Source
     array: AnyArray | None = None
     nodes: Column | None = None
     labels: Column | None = None
-    names: list[str] | None = None
+    names: Sequence[str] | None = None
     several: bool = False
 
 
@@ -63,10 +64,13 @@ def read_labels(path: Source, options: ReadOptions, ids_are_text: bool, memory: 
         matrix = read_matrix_market(path, memory)
         room_for(f"reading {path}", memory, TIMES * 8 * matrix.shape[0] * matrix.shape[1])
         array = matrix.toarray()
-    return LabelFile(path, array=node_labels(path, array, array.shape[0] if array.ndim else 0))
+    codes, names = encoded_labels(array, None)  # numpy saves names, too
+    return LabelFile(path, array=node_labels(path, codes, codes.shape[0] if codes.ndim else 0), names=names)
 
 
-def labels_of_nodes(file: LabelFile, node_of_row: IntArray | None, memory: int) -> tuple[AnyArray, list[str] | None]:
+def labels_of_nodes(
+    file: LabelFile, node_of_row: IntArray | None, memory: int
+) -> tuple[AnyArray, Sequence[str] | None]:
     """The labels of each node up to the last that has any, and their names: one label, -1 if unknown, or 0/1 rows."""
     doing = f"reading {file.path}"
     if file.nodes is None or node_of_row is None:

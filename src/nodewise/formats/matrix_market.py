@@ -1,4 +1,4 @@
-"""Read a Matrix Market file (``.mtx``, also compressed): an adjacency, or sparse features.
+"""Read a Matrix Market file (``.mtx``): an adjacency, or sparse features.
 
 Boisvert, Pozo and Remington, "The Matrix Market Exchange Formats", NIST 1996. Not by scipy, whose parser leaves its
 arrays where a file has more numbers than its head says.
@@ -6,6 +6,7 @@ arrays where a file has more numbers than its head says.
 
 from __future__ import annotations
 
+import io
 import warnings
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,8 @@ from nodewise.formats.csv import opened_bytes
 
 ENTRY_BYTES = 64  # of memory per entry: its text, its numbers, expanded by symmetry, checked and copied
 MOST_HEAD = 1 << 20  # bytes of banner, comments and sizes
-FIELDS = {"real": 3, "double": 3, "integer": 3, "pattern": 2}  # numbers per entry
+FIELDS = {"real": 3, "double": 3, "integer": 3, "unsigned-integer": 3, "pattern": 2}  # numbers per entry
+WHOLE = ("integer", "unsigned-integer", "pattern")
 SYMMETRIES = {"general": 0.0, "symmetric": 1.0, "skew-symmetric": -1.0}  # what stands across the diagonal
 
 
@@ -41,20 +43,23 @@ def read_matrix_market(path: Path, memory: int) -> Any:
             matrix = sp.coo_matrix(values.reshape(sizes[1], sizes[0]).T)
         else:
             matrix = _from_entries(values.reshape(-1, FIELDS[field]), sizes[0], sizes[1], SYMMETRIES[symmetry])
-        return matrix.astype(np.int64) if field in ("integer", "pattern") else matrix
+        if field not in WHOLE:
+            return matrix
+        if (matrix.data != np.floor(matrix.data)).any():
+            raise ValueError("its head announces whole numbers, and not all are")
+        return matrix.astype(np.int64)
 
 
 def _head(stream: Any) -> tuple[list[str], bytes]:
     """The banner and the line of sizes, and what was read beyond them."""
-    text: bytes = stream.read(MOST_HEAD)
+    text = io.BytesIO(stream.read(MOST_HEAD))
     lines: list[str] = []
-    while True:
-        line, end, text = text.partition(b"\n")
-        lines += [] if lines and (line.startswith(b"%") or not line.strip()) else [line.decode("ascii")]
+    for line in text:
+        if not lines or (line.strip() and not line.startswith(b"%")):
+            lines.append(line.decode("ascii"))
         if len(lines) == 2:
-            return lines, text
-        if not end:
-            raise ValueError("it ends before its line of sizes")
+            return lines, text.read()
+    raise ValueError("it ends before its line of sizes")
 
 
 def _parsed(head: list[str]) -> tuple[str, str, str, list[int]]:

@@ -21,9 +21,17 @@ VALUE_BYTES = 32  # of memory per attribute of a node, also of one that has none
 log = logging.getLogger("nodewise")
 
 
-@functools.lru_cache(maxsize=1)  # one file may be edges, features and labels
 def read_tables(path: Path, memory: int) -> tuple[Any, Any]:
     """The edges (source, target, perhaps weight) and the nodes (node, and a column per attribute)."""
+    with reading(path):
+        state = path.stat()
+    return _read((path, state.st_size, state.st_mtime_ns), memory)
+
+
+@functools.lru_cache(maxsize=1)  # one file may be edges, features and labels
+def _read(identity: tuple[Path, int, int], memory: int) -> tuple[Any, Any]:
+    """The tables of a file, which ``identity`` tells from what it was before."""
+    path, size, _ = identity
     try:
         import networkx as nx
     except ImportError as error:
@@ -31,12 +39,13 @@ def read_tables(path: Path, memory: int) -> tuple[Any, Any]:
     read = nx.read_graphml if path.suffix.lower() == ".graphml" else nx.read_gexf
     # Networkx raises almost anything, and a graph that it has read may be odd in any way.
     with reading(path, f"a {path.suffix[1:]} file", (Exception,), advice="fetch or write it again"):
-        room_for(f"reading {path}", memory, FILE_TIMES * path.stat().st_size)
+        room_for(f"reading {path}", memory, FILE_TIMES * size)
         return _tables(path, read(path), memory)
 
 
 def _tables(path: Path, graph: Any, memory: int) -> tuple[Any, Any]:
-    edges = list(graph.edges(data="weight"))
+    usual, usual_weight = graph.graph.get("node_default", {}), graph.graph.get("edge_default", {}).get("weight")
+    edges = list(graph.edges(data="weight", default=usual_weight))
     loops = [(node, node, None) for node in graph if not graph.degree(node)]  # a node without edges is a node
     columns: dict[str, Sequence[Any]] = dict(
         zip(("source", "target", "weight"), zip(*edges, *loops, strict=True), strict=False)
@@ -45,12 +54,13 @@ def _tables(path: Path, graph: Any, memory: int) -> tuple[Any, Any]:
         columns.pop("weight", None)
     else:
         columns["weight"] = [1.0 if weight is None else weight for weight in columns["weight"]]
-    attributes = dict.fromkeys(name for _, values in graph.nodes(data=True) for name in values)
+    attributes = dict.fromkeys(name for _, values in [*graph.nodes(data=True), (None, usual)] for name in values)
     if path.suffix.lower() == ".gexf":
         attributes.pop("label", None)  # what a program that draws the graph shows
     attributes.pop("node", None)
     room_for(f"reading {path}", memory, VALUE_BYTES * len(graph) * len(attributes))
-    nodes = {"node": list(graph)} | {name: [graph.nodes[n].get(name) for n in graph] for name in attributes}
+    nodes: dict[str, Sequence[Any]] = {"node": list(graph)}
+    nodes |= {name: [graph.nodes[n].get(name, usual.get(name)) for n in graph] for name in attributes}
     if attributes:
         log.info("%s: nodes have the attributes %s", path, ", ".join(attributes)[:200])
     return _table(path, columns), _table(path, nodes)

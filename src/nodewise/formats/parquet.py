@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 from nodewise._util.errors import InputError
 from nodewise._util.memory import memory_budget, show_bytes
 from nodewise._util.os_errors import reading
-from nodewise.formats.parquet_pages import read_chunks, read_pages
+from nodewise.formats.parquet_pages import Chunk, read_chunks, read_pages
 
 SUFFIXES = (".parquet", ".pq")
-HIDDEN = ("_", ".")  # folders whose names begin with these hold no part of a table
+HIDDEN = ("_", ".")  # files and folders whose names begin with these are no part of a table
 PART_ROWS = 1 << 18  # at a time
 PART_VALUES = 1 << 20
 PART_BYTES = 16 << 20  # of text, at a time
@@ -26,13 +26,16 @@ PAGE_BYTES = 64 << 20  # of the pages of all columns; if more, then
 PAGES_SHARE = 0.25  # of the memory, at most
 BUFFER_BYTES = 16 << 20  # of all columns
 
+Identity = tuple[Path, int, int]  # of a file: where it is, its size and time
+
 
 def parquet_files(path: Path) -> list[Path]:
     """The file at ``path``, or those in that folder."""
     if not path.is_dir():
         return [path]
-    files = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES and file.is_file())
-    inner = [folder for folder in path.iterdir() if folder.is_dir() and not folder.name.startswith(HIDDEN)]
+    inside = [inner for inner in path.iterdir() if not inner.name.startswith(HIDDEN)]
+    files = sorted(file for file in inside if file.suffix.lower() in SUFFIXES and file.is_file())
+    inner = [folder for folder in inside if folder.is_dir()]
     deeper = next((file for folder in inner for file in folder.rglob("*") if file.suffix.lower() in SUFFIXES), None)
     if files and deeper is not None:
         raise InputError(f"{path}: has .parquet files of its own and in {deeper.parent}; put them all into one folder")
@@ -93,11 +96,17 @@ def reading_parquet(path: Path) -> AbstractContextManager[None]:
     return reading(path, "a Parquet file", damage, advice="fetch or write it again")
 
 
+@functools.lru_cache(maxsize=4)
+def _chunks(identity: Identity) -> list[list[Chunk]]:
+    """As :func:`read_chunks`, of a file that ``identity`` tells from what it was before."""
+    return read_chunks(identity[0])
+
+
 @functools.lru_cache(maxsize=64)  # an import reads a file several times
-def _fitting(identity: tuple[Path, int, int], names: tuple[str, ...] | None, rows: int, memory: int) -> int:
-    """How many rows of the file, which ``identity`` tells from what it was before, fit; ``rows`` at most."""
-    path = identity[0]
-    groups, schema = read_chunks(path), open_parquet(path).schema
+def _fitting(identity: Identity, names: tuple[str, ...] | None, rows: int, memory: int) -> int:
+    """How many rows of the file fit; ``rows`` at most."""
+    path, groups = identity[0], _chunks(identity)
+    schema = open_parquet(path).schema
     width = len(schema)
     if any(len(group) != width for group in groups):
         raise ValueError(f"its schema has {width} columns, and not all of its row groups do")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeGuard, cast
 
@@ -103,13 +104,13 @@ class ArrowTable:
     rows: int
     named: bool = True
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         return list(self.schema.names)
 
     def first_is_text(self) -> bool:
         """Whether the first column holds text."""
-        return is_text_type(self.schema.types[0])
+        return is_text_type(self.schema.field(0).type)
 
     def parts(self, kinds: Mapping[int, Any]) -> Iterator[list[Column]]:
         """The columns with the indices in ``kinds``, of the types that they have, some rows at a time."""

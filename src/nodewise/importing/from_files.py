@@ -363,7 +363,7 @@ def _named_parts(file: EdgeFile, names: Column, as_text: bool) -> Iterator[EdgeP
 
 def _labels_of_nodes(
     file: LabelFile, numbering: Numbering, known: NodeRange | None, seen: SeenNodes | None, memory: int
-) -> tuple[AnyArray, list[str] | None]:
+) -> tuple[AnyArray, Sequence[str] | None]:
     if file.nodes is None:
         return labels_of_nodes(file, None, memory)
     nodes = numbering.nodes(file.nodes)
