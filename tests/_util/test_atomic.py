@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -124,7 +125,7 @@ def test_overwrite_replaces_the_whole_folder(tmp_path):
 @pytest.fixture
 def in_steps(monkeypatch):
     """As where two folders cannot swap names in a single step."""
-    monkeypatch.setattr(atomic, "_exchange", lambda one, other: False)
+    monkeypatch.setattr(atomic, "_rename", lambda *_: False)
 
 
 def test_a_folder_is_replaced_in_steps_too(tmp_path, in_steps):
@@ -154,7 +155,7 @@ def test_a_folder_that_a_kill_left_without_its_name_gets_it_back(tmp_path, in_st
 import os, signal
 from pathlib import Path
 from nodewise._util import atomic
-atomic._exchange = lambda one, other: False
+atomic._rename = lambda *_: False
 rename = Path.rename
 def dying(self, target):
     if ".partial-" in self.name:
@@ -347,3 +348,47 @@ def test_a_place_that_cannot_be_looked_at_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "exists", exists)
     with pytest.raises(StoreError, match="secret"):
         atomic.check_new_folder(tmp_path / "secret" / "model")
+
+
+@pytest.mark.parametrize("in_steps", [False, True])
+def test_a_file_that_appears_while_the_block_runs_is_replaced_only_on_request(tmp_path, in_steps, monkeypatch):
+    if in_steps:  # as on file systems that cannot rename without replacing
+        monkeypatch.setattr(atomic, "_rename", lambda *_: False)
+    for overwrite in (False, True):
+        expected = nullcontext() if overwrite else pytest.raises(StoreError, match="already exists; pass --overwrite")
+        with expected, atomic.new_file(tmp_path / "out", overwrite) as partial:
+            partial.write_text("ours")
+            (tmp_path / "out").write_text("theirs")
+        assert tree(tmp_path) == {"out": b"ours" if overwrite else b"theirs"}
+        (tmp_path / "out").unlink()
+
+
+@pytest.mark.parametrize("check", [atomic.check_new_file, atomic.check_new_folder])
+def test_a_path_through_a_folder_that_is_not_there_leads_to_no_other(tmp_path, check):
+    """The system finds nothing at missing/../mine; realpath makes it mine, which would be replaced."""
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(StoreError, match="does not exist; make it, or write the path without"):
+        check(tmp_path / "missing" / ".." / "mine")
+    (tmp_path / "link").symlink_to("missing/../mine")
+    with pytest.raises(StoreError, match=r"link: (already exists|this is a folder)"):
+        check(tmp_path / "link")
+
+
+def test_what_is_no_folder_is_refused_as_such_with_and_without_overwrite(tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "lost").symlink_to("nowhere")
+    for overwrite in (False, True):
+        with pytest.raises(StoreError, match="file: this is a file; expected the name of a folder"):
+            atomic.check_new_folder(tmp_path / "file", overwrite)
+        with pytest.raises(StoreError, match="lost: this is a link that leads nowhere"):
+            atomic.check_new_folder(tmp_path / "lost", overwrite)
+
+
+@pytest.mark.parametrize("check", [atomic.check_new_file, atomic.check_new_folder])
+def test_a_folder_that_is_closed_to_us_is_named(tmp_path, monkeypatch, check):
+    def closed(path, **_):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "lstat", closed)
+    with pytest.raises(StoreError, match="out: cannot be written: Permission denied; change the permissions"):
+        check(tmp_path / "out")

@@ -25,7 +25,7 @@ from nodewise._util import atomic
 
 root, kind, how = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 if how == "in steps":
-    atomic._exchange = lambda one, other: False
+    atomic._rename = lambda *_: False
 
 def write(target, text):
     if kind == "file":

@@ -522,8 +522,8 @@ KILLED_AT_THE_END = """
 import os, signal, sys
 from nodewise.batch import run, runner
 join = runner.join_shards
-def dying(shards, path):
-    join(shards, path) if sys.argv[4] == "after" else None
+def dying(shards, path, overwrite):
+    join(shards, path, overwrite) if sys.argv[4] == "after" else None
     os.kill(os.getpid(), signal.SIGKILL)
 runner.join_shards = dying
 run("predict", *sys.argv[1:4], chunk=100)
@@ -540,6 +540,23 @@ def test_killed_as_it_puts_one_file_together_a_run_goes_on_to_the_same_file(plac
     assert run("predict", place.walks, place.store, tmp_path / "out.csv", chunk=100).made == 0
     assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
     assert names(tmp_path) == ["out.csv", "whole.csv"]
+
+
+def test_a_file_that_appears_while_a_run_makes_it_is_not_replaced(place, tmp_path, monkeypatch):
+    output, join = tmp_path / "out.csv", runner.join_shards
+
+    def late(*arguments):
+        output.write_text("mine\n")
+        join(*arguments)
+
+    monkeypatch.setattr(runner, "join_shards", late)
+    with pytest.raises(StoreError, match=r"out\.csv: already exists; pass --overwrite"):
+        run("predict", place.walks, place.store, output, chunk=100)
+    assert output.read_text() == "mine\n"
+    monkeypatch.setattr(runner, "join_shards", join)
+    assert run("predict", place.walks, place.store, output, chunk=100, overwrite=True).made == 0, (
+        "what was done is kept"
+    )
 
 
 def test_a_run_that_is_refused_leaves_what_another_has_made(place, names, tmp_path):

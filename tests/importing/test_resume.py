@@ -404,7 +404,7 @@ def test_killed_after_the_swap_an_import_does_not_bring_the_old_store_back(monke
     write("other.csv", "0,1\n")
     import_store("other.csv", "store")
     if in_steps:
-        monkeypatch.setattr(atomic, "_exchange", lambda one, other: False)
+        monkeypatch.setattr(atomic, "_rename", lambda *_: False)
 
     with monkeypatch.context() as patch:
         patch.setattr(atomic.shutil, "rmtree", killed)

@@ -28,26 +28,50 @@ from nodewise._util.os_errors import writing
 AnyPath = str | os.PathLike[str]
 Ours = Callable[[Path], bool]
 PARTIAL = r"\..+\.partial-[0-9a-f]{8}"  # the names of outputs that are not complete
+KEEP, EXCHANGE = 1, 2  # ways of Linux to rename, where the file system has them
 PATIENCE = 10.0  # seconds to wait for another process that renames or removes something
 
 
-def new_file(path: AnyPath) -> AbstractContextManager[Path]:
+def new_file(path: AnyPath, overwrite: bool = True) -> AbstractContextManager[Path]:
     """Write a file: the block gets a path to write to, which becomes ``path`` when the block ends without an error.
 
-    The block must write to exactly the path it gets; an existing file is replaced.
+    The block must write to exactly the path it gets. An existing file is replaced or, without ``overwrite``, an error,
+    also one that appears while the block runs.
     """
-    check_new_file(path, overwrite=True)
-    return _staged(Path(path), _empty_file, _name_file)
+    check_new_file(path, overwrite)
+
+    def commit(partial: Path, target: Path) -> None:
+        if partial.stat().st_mtime_ns == 0:
+            raise FileNotFoundError(errno.ENOENT, "nothing was written", str(partial))
+        if overwrite or not _rename(partial, target, KEEP):
+            check_new_file(path, overwrite)
+            os.replace(partial, target)
+
+    return _staged(Path(path), _empty_file, commit)
 
 
 def check_new_file(path: AnyPath, overwrite: bool = False) -> None:
     """Raise if no file can be written here, or one is there and may not be replaced, before a long computation."""
+    target, real = Path(path), real_path(path)
+    with writing(target):
+        if real.exists() and not real.is_file():
+            kind = "a folder" if real.is_dir() else "not a regular file"
+            raise StoreError(f"{target}: this is {kind}; expected the name of a file to write; choose another name")
+        if real.exists() and not overwrite:
+            raise StoreError(
+                f"{target}: already exists; pass --overwrite (Python: overwrite=True) or choose another name"
+            )
+
+
+def real_path(path: AnyPath) -> Path:
+    """Where ``path`` leads, through links. Raises where nothing can be written under this name."""
     target = Path(path)
-    if target.exists() and not overwrite:
-        raise StoreError(f"{target}: already exists; pass --overwrite (Python: overwrite=True) or choose another name")
-    if target.exists() and not target.is_file():
-        kind = "a folder" if target.is_dir() else "not a regular file"
-        raise StoreError(f"{target}: this is {kind}; expected the name of a file to write; choose another name")
+    with writing(target):
+        with contextlib.suppress(FileNotFoundError):
+            os.lstat(target)  # fails if the name is too long, inside of a file or of a folder that is closed to us
+        if ".." in target.parts and not target.parent.exists():  # for the system nothing, for realpath what is behind
+            raise StoreError(f"{target}: {target.parent} does not exist; make it, or write the path without '..'")
+    return Path(os.path.realpath(target))
 
 
 def new_folder(path: AnyPath, overwrite: bool = False, *, ours: Ours | None = None) -> AbstractContextManager[Path]:
@@ -66,25 +90,23 @@ def new_folder(path: AnyPath, overwrite: bool = False, *, ours: Ours | None = No
 
 def check_new_folder(path: AnyPath, overwrite: bool = False, *, ours: Ours | None = None) -> None:
     """Raise what :func:`new_folder` would, before a long computation starts."""
-    target = Path(path)
-    real = Path(os.path.realpath(target))
+    target, real = Path(path), real_path(path)
     with writing(target):
         _tidy(real)
         place = next(folder for folder in (*real.parents, real) if folder.exists())
-        with contextlib.suppress(FileNotFoundError):
-            os.lstat(target)  # fails where no such name can be: too long, or inside of a file
     if not os.access(place, os.W_OK):
         raise StoreError(f"{target}: {place} is not writable; choose another place, or change its permissions")
-    if not os.path.lexists(target):
+    if not os.path.lexists(target) and not real.exists():
         return
+    if not real.is_dir():
+        kind = "a file" if real.exists() else "a link that leads nowhere"
+        raise StoreError(f"{target}: this is {kind}; expected the name of a folder to write; choose another place")
     if not overwrite:
         raise StoreError(f"{target}: already exists; pass --overwrite (Python: overwrite=True) or choose another place")
-    if not target.is_dir():
-        raise StoreError(f"{target}: this is a file; expected the name of a folder to write; choose another place")
-    if ours is None or ours(target):
+    if ours is None or ours(real):
         return
     with writing(target):
-        others = sorted(os.listdir(target))
+        others = sorted(os.listdir(real))
     if others:
         raise StoreError(
             f"{target}: holds {others[0]!r} and was not written by nodewise alone, so it is not overwritten; delete it "
@@ -147,12 +169,6 @@ def _empty_file(partial: Path) -> None:
     os.utime(partial, (0, 0))
 
 
-def _name_file(partial: Path, target: Path) -> None:
-    if partial.stat().st_mtime_ns == 0:
-        raise FileNotFoundError(errno.ENOENT, "nothing was written", str(partial))
-    os.replace(partial, target)
-
-
 def name_folder(partial: Path, target: Path, overwrite: bool, check: Callable[[], None]) -> None:
     """Give ``partial`` its name; ``check`` raises if ``target`` may not be replaced, as it may have come in between."""
     check()
@@ -167,7 +183,7 @@ def swap_folders(partial: Path, target: Path) -> None:
     while True:  # until no other process comes in between
         put_back(target)
         if os.path.lexists(target):
-            if _exchange(partial, target) or _swap_in_steps(partial, target):
+            if _rename(partial, target, EXCHANGE) or _swap_in_steps(partial, target):
                 discard(partial)
                 return
         else:
@@ -197,11 +213,11 @@ def _swap_in_steps(partial: Path, target: Path) -> bool:
         return True
 
 
-def _exchange(one: Path, other: Path) -> bool:
-    """Swap the names of two folders in a single step, where the system and the file system can."""
+def _rename(one: Path, other: Path, how: int) -> bool:
+    """Rename in a single step, to EXCHANGE the names or KEEP what has the other; False if that is not possible."""
     renameat2 = getattr(ctypes.CDLL(None), "renameat2", None) if sys.platform == "linux" else None
-    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-    return renameat2 is not None and renameat2(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
+    here = -100  # AT_FDCWD
+    return renameat2 is not None and renameat2(here, os.fsencode(one), here, os.fsencode(other), how) == 0
 
 
 def put_back(path: AnyPath) -> None:

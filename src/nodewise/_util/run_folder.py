@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import json
 import math
+import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nodewise._util.atomic import PARTIAL, discard, discard_dead, new_file
+from nodewise._util.atomic import PARTIAL, discard, discard_dead, new_file, real_path
 from nodewise._util.errors import InputError, StoreError
 from nodewise._util.json_file import read_json
 from nodewise._util.locks import alone
@@ -53,9 +54,11 @@ class RunFolder:
     def locked(self) -> Iterator[None]:
         """Make the folder and keep other processes out. A folder that is empty at the end is removed."""
         place = self.output or self.path
-        if not self.begun:
-            self._check_names("")
-        self._check_links()
+        real_path(place)  # raises where nothing can be written
+        with writing(place):
+            if not self.begun:
+                self._check_names("")
+            self._check_links()
         new_parents = [folder for folder in self.path.parents if not folder.exists()]
         busy = f"{place}: another {self.work} is under way in this folder; wait until it ends, or choose another folder"
         try:
@@ -123,9 +126,10 @@ class RunFolder:
 
     def _check_names(self, ours: str | None) -> None:
         """Raise if the folder holds a file that work of this kind does not write."""
-        if self.path.exists() and not self.path.is_dir():
+        if os.path.lexists(self.path) and not self.path.is_dir():
+            kind = "a file" if self.path.exists() else "a link that leads nowhere"
             raise StoreError(
-                f"{self.path}: this is a file; expected the name of a folder to write; choose another place"
+                f"{self.path}: this is {kind}; expected the name of a folder to write; choose another place"
             )
         if self.ours is None or not self.path.is_dir():
             return

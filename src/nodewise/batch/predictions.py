@@ -228,9 +228,9 @@ def write_tables(
             writer.write_table(table)
 
 
-def join_shards(shards: Sequence[Path], path: Path) -> None:
+def join_shards(shards: Sequence[Path], path: Path, overwrite: bool) -> None:
     """Join Parquet shards into one file, in order; no more than a part of a shard is held in memory."""
-    with new_file(path) as temporary:
+    with new_file(path, overwrite) as temporary:
         write_tables(temporary, _parts(shards), path.suffix.lower())
 
 

@@ -148,7 +148,7 @@ def predict_new(
     if stdout:
         write_tables(sys.stdout.buffer, iter([table]), ".csv")
     else:
-        with new_file(target) as temporary:
+        with new_file(target, overwrite) as temporary:
             write_tables(temporary, iter([table]), target.suffix.lower())
     spent = time.perf_counter() - started
     return Summary("predict", nodes.size, table.num_rows, 1, nodes.size, spent, table["label"].null_count)
@@ -159,10 +159,11 @@ def _write(job: Job, nodes: str, target: Path, overwrite: bool, complete: Callab
     one_file = target if is_one_file(target, FORMATS[job.kind]) else None
     folder = target if one_file is None else beside(target, "parts")
     job, listed = _planned(replace(job, output=os.path.abspath(folder)), nodes)
+    replaces = overwrite or target.exists()  # what comes in the meantime is not replaced
     with job_folder(job, listed, overwrite, one_file) as job:
         summary = complete(job)
         if one_file is not None:
-            join_shards([job.shard(chunk) for chunk in range(job.num_chunks)], one_file)
+            join_shards([job.shard(chunk) for chunk in range(job.num_chunks)], one_file, replaces)
     return summary
 
 

@@ -164,5 +164,5 @@ class Explanation(NamedNode):
         else:
             make = explanation_page.html if target.suffix.lower() == ".html" else picture.standalone_svg
             content = make(self).encode()
-        with new_file(target) as temporary:
+        with new_file(target, overwrite) as temporary:
             temporary.write_bytes(content)

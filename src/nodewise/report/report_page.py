@@ -35,7 +35,7 @@ def write_report(
     found = find(learned, graph, progress=progress)
     progress("page", 0, None)
     text = page(found)
-    with new_file(target) as temporary:
+    with new_file(target, overwrite) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return found
 
