@@ -13,8 +13,8 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
+from nodewise._util.kernels import njit
 from nodewise._util.types import AnyArray
 
 PLAIN_KINDS = {0, 2, 3, 4, 8}  # encodings: plain, by a dictionary, by runs; others make much of little
@@ -126,7 +126,7 @@ def _longest_value(stream: IO[bytes], at: int, page: _Page, codec: int) -> int:
     return int(_longest(np.frombuffer(content, np.uint8)))
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _longest(content):
     """The longest of values that each follow their length, which is four bytes."""
     at, longest = np.int64(0), np.int64(0)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from nodewise._util.errors import InputError
+from nodewise._util.kernels import njit
 from nodewise._util.threads import thread_count
 from nodewise._util.types import AnyArray, IntArray
 from nodewise.graph.edge_keys import rows_of, sorted_edges
@@ -52,7 +52,7 @@ def induced(indptr: IntArray, indices: AnyArray, weights: AnyArray | None, nodes
     return Adjacency(sub_indptr, sub_indices, None if weights is None else weights[entries])
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def running_sums(indptr, weights):
     """The running sum of weights within each row; rows do not touch each other, however heavy they are."""
     sums = np.empty(weights.size, np.float64)
@@ -64,7 +64,7 @@ def running_sums(indptr, weights):
     return sums
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _kept(indptr, indices, nodes, position):
     """The rows of ``nodes`` without columns whose position is -1: indptr, renumbered columns, places in ``indices``."""
     ends = np.zeros(nodes.size + 1, np.int64)

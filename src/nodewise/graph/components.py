@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from nodewise._util.kernels import njit
 from nodewise._util.types import AnyArray, IntArray
 
 
@@ -20,7 +20,7 @@ def component_sizes(indptr: IntArray, indices: AnyArray) -> IntArray:
     return sizes[sizes > 0]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _root(parent, node):
     while np.int64(parent[node]) != node:
         parent[node] = parent[np.int64(parent[node])]  # halve the way for those who come after
@@ -28,7 +28,7 @@ def _root(parent, node):
     return node
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _join_neighbours(indptr, indices, parent):
     """Point each node to the first node of its component (union-find)."""
     for v in range(indptr.size - 1):

@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from nodewise._util.errors import InputError
+from nodewise._util.kernels import njit
 from nodewise._util.memory import give_back
 from nodewise._util.threads import map_chunks
 from nodewise._util.types import AnyArray, DoubleArray, IntArray
@@ -169,7 +169,7 @@ def _bucketing(num_nodes: int, num_keys: int) -> tuple[int, int]:
 # ---------------------------------------------------------------------- kernels
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _count_keys(source, target, loops, first, last, shift, counts):
     for e in range(first, last):
         s, t = np.int64(source[e]), np.int64(target[e])
@@ -180,7 +180,7 @@ def _count_keys(source, target, loops, first, last, shift, counts):
             counts[s >> shift] += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _deal_keys(source, target, first, last, shift, places, keys):
     for e in range(first, last):
         s, t = np.int64(source[e]), np.int64(target[e])
@@ -191,7 +191,7 @@ def _deal_keys(source, target, first, last, shift, places, keys):
             places[t >> shift] += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _deal_weighted(source, target, weight, first, last, shift, places, keys, weights):
     for e in range(first, last):
         s, t = np.int64(source[e]), np.int64(target[e])
@@ -206,7 +206,7 @@ def _deal_weighted(source, target, weight, first, last, shift, places, keys, wei
             places[t >> shift] += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _drop_repeats(keys):
     """Drop repeats, and loops if there are any, from sorted keys in place; return how many are left."""
     kept, last = 0, np.uint64(0)  # the key of a loop
@@ -218,7 +218,7 @@ def _drop_repeats(keys):
     return kept
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _add_up(keys, weights, order, kept_keys, kept_weights):
     """One entry for each key and direction, with the sum of its weights; return how many there are."""
     kept = i = 0
@@ -248,7 +248,7 @@ def _add_up(keys, weights, order, kept_keys, kept_weights):
     return kept
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _count_distinct(keys):
     """The number of distinct keys that are no loops."""
     count = 0
@@ -257,7 +257,7 @@ def _count_distinct(keys):
     return count
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _write_rows(keys, loop, end, first, degrees, columns):
     """Columns and degrees of sorted keys and, among them, the loops of nodes from ``loop`` to ``end``."""
     i, loops = 0, 0  # the entry i + loops is next
@@ -285,7 +285,7 @@ def _write_rows(keys, loop, end, first, degrees, columns):
         loops += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _write_weighted_rows(keys, weights, loop, end, first, degrees, columns, out):
     """The same with weights: of an edge's two directions the heavier counts. Return the greatest weight."""
     place = i = 0
@@ -315,7 +315,7 @@ def _write_weighted_rows(keys, weights, loop, end, first, degrees, columns, out)
     return heaviest
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def degree_sums(counts, weights, complete, opened, total, least):
     """Add up the degrees of rows of ``counts`` entries, the first of which has ``opened`` already.
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from nodewise._util.errors import InputError
 from nodewise._util.intrinsics import prefetch, product_high
+from nodewise._util.kernels import njit
 from nodewise._util.threads import map_chunks, thread_count
 from nodewise._util.types import AnyArray, FloatArray, IntArray
 from nodewise.graph.checks import checked_seed
@@ -85,7 +85,7 @@ def _features(labels: IntArray, classes: int, width: int, signal: float, seed: i
     return rows
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _bits(seed, number):
     """splitmix64 of a counter."""
     z = seed * np.uint64(0xD1342543DE82EF95) + number * np.uint64(0x9E3779B97F4A7C15)
@@ -94,7 +94,7 @@ def _bits(seed, number):
     return z ^ (z >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _draw_edges(stubs, labels, bounds, stay, seed, first, last, edges):
     """Edges ``first..last``: one end by share, the other by share within or outside its class.
 

@@ -6,9 +6,9 @@ The table holds hashes instead of names. The probability that any two of a billi
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from nodewise._util.intrinsics import prefetch
+from nodewise._util.kernels import njit
 from nodewise._util.types import AnyArray
 
 EMPTY = np.uint32(0xFFFFFFFF)
@@ -18,7 +18,7 @@ _M1, _M2 = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
 _FIVE, _ADD1, _ADD2 = np.uint64(5), np.uint64(0x52DCE729), np.uint64(0x38495AB5)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def hash_strings(offsets, data, first, last, out):
     """MurmurHash3 (x64, 128 bits) of strings ``first`` to ``last`` into the rows of ``out``."""
     for i in range(first, last):
@@ -42,7 +42,7 @@ def hash_strings(offsets, data, first, last, out):
         out[i, 0], out[i, 1] = h1, h2 + h1
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def number(hashes, begin, slots, known, count, limit, numbers):
     """Number ``hashes`` from ``begin`` on: those in the table as there, others with ``count`` and on, and added.
 
@@ -71,7 +71,7 @@ def number(hashes, begin, slots, known, count, limit, numbers):
     return hashes.shape[0], count
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def fill_slots(known, count, slots):
     """Put ``count`` distinct hashes into empty ``slots``."""
     mask = np.uint64(slots.size - 1)
@@ -82,7 +82,7 @@ def fill_slots(known, count, slots):
         slots[slot] = i
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def copy_strings(offsets, data, chosen, places, out):
     """Put the bytes of each string ``chosen`` where ``places`` says."""
     for i in range(chosen.size):
@@ -91,7 +91,7 @@ def copy_strings(offsets, data, chosen, places, out):
             out[places[i] + j] = data[start + j]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def sketch(hashes, registers):
     """Add hashes to a HyperLogLog sketch: each register keeps the longest run of zeros seen there, plus one."""
     mask = np.uint64(registers.size - 1)
@@ -112,7 +112,7 @@ def sketched_count(registers: AnyArray) -> float:
     return size * float(np.log(size / empty)) if estimate < 2.5 * size and empty else estimate
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _word(data, start, end):
     """Up to eight bytes as a number, the first byte lowest."""
     word = np.uint64(0)
@@ -121,29 +121,29 @@ def _word(data, start, end):
     return word
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _rotated(x, bits):
     return (x << np.uint64(bits)) | (x >> np.uint64(64 - bits))
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _mix1(word):
     return _rotated(word * _C1, 31) * _C2
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _mix2(word):
     return _rotated(word * _C2, 33) * _C1
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _final(x):
     x = (x ^ (x >> np.uint64(33))) * _M1
     x = (x ^ (x >> np.uint64(33))) * _M2
     return x ^ (x >> np.uint64(33))
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def mark(bits, nodes):
     """Set the bit of each node; returns how many were not set before."""
     new = 0

@@ -6,27 +6,27 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from nodewise._util.intrinsics import prefetch_row
+from nodewise._util.kernels import njit
 
 RUN = 256  # neighbours summed in single precision
 FAR = 1 << 20  # numbers in a block that is not in cache
 AHEAD = 12  # neighbours between asking for a row and adding it
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(nogil=True, inline="always")
 def _inverse_degree(indptr, degrees, v):
     return np.float32(1.0 / (np.float64(indptr[v + 1] - indptr[v]) if degrees.size == 0 else degrees[v]))
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(nogil=True, inline="always")
 def _ask_for(rows, row):
     for c in range(0, rows.shape[1], 16):
         prefetch_row(rows, row, c)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(nogil=True, fastmath={"contract"})
 def propagate(indptr, indices, weights, degrees, rows, out, first_row, last_row):
     """``out[v] = sum over neighbours u of (A[v, u] / d_v) rows[u]`` for the nodes of a range.
 
@@ -61,7 +61,7 @@ def propagate(indptr, indices, weights, degrees, rows, out, first_row, last_row)
             out[v, c] *= scale
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(nogil=True, fastmath={"contract"})
 def add_targets(targets, reach, hop, share, rows, out, column, first, last):
     """``out[i] += share * rows[target i]`` for targets of a range that reach ``hop``, from ``column`` on."""
     for i in range(first, last):
@@ -70,7 +70,7 @@ def add_targets(targets, reach, hop, share, rows, out, column, first, last):
                 out[i, column + c] += share * rows[targets[i], c]
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(nogil=True, fastmath={"contract"})
 def add_scaled(shares, rows, total, first, last):
     """``total[v, i] += shares[i] * rows[v, i]`` for the nodes of a range."""
     for v in range(first, last):
@@ -78,7 +78,7 @@ def add_scaled(shares, rows, total, first, last):
             total[v, i] += shares[i] * rows[v, i]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def reverse(indptr, indices, weights, degrees, target_degrees, total, first, last):
     """From ``P^l[v, u]`` to ``P^l[u, v] = d_v / d_u P^l[v, u]``, for the nodes ``v`` of a range."""
     share = np.empty(target_degrees.size, np.float32)
@@ -90,7 +90,7 @@ def reverse(indptr, indices, weights, degrees, target_degrees, total, first, las
             total[v, i] *= share[i] / inverse
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(nogil=True, fastmath={"contract"})
 def add_sparse_product(indptr, indices, data, total, out):
     """``out = features^T total`` for features in CSR parts."""
     for v in range(total.shape[0]):

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload
 
 from nodewise._util.intrinsics import half_to_float, prefetch_row
+from nodewise._util.kernels import njit
 from nodewise.graph.features import NORMS
 
 L1, L2 = NORMS.index("l1"), NORMS.index("l2")
 SMALLEST = np.float32(np.finfo(np.float32).tiny)  # the inverse of less overflows
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def deal_entries(indptr, first, last, nodes, weights, shift, starts, by_target, by_node, by_weight):
     """Order the entries of targets ``first..last`` by node range, so that a row is read once for all who need it.
 
@@ -48,14 +49,14 @@ def _value(rows, row, column, steps):
     return lambda rows, row, column, steps: rows[row, column]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _factor(total, norm):
     """What brings a row to norm 1, from the sum of its numbers' sizes or squares; rows of zeros stay as they are."""
     size = np.sqrt(total) if norm == L2 else total
     return np.float32(1.0 / size) if size > SMALLEST else np.float32(1.0)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+@njit(nogil=True, fastmath={"contract", "reassoc"})
 def _row_factor(rows, row, steps, norm):
     total = np.float32(0.0)
     for c in range(rows.shape[1]):
@@ -64,7 +65,7 @@ def _row_factor(rows, row, steps, norm):
     return _factor(total, norm)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(nogil=True, fastmath={"contract"})
 def add_rows(rows, first_row, steps, norm, by_target, by_node, by_weight, first, last, out):
     """``out[target] += weight * row of node`` for entries ``first..last``.
 
@@ -82,7 +83,7 @@ def add_rows(rows, first_row, steps, norm, by_target, by_node, by_weight, first,
             out[target, c] += weight * value(rows, row, c, steps)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def add_sparse_rows(indptr, indices, data, norm, targets, first, last, nodes, weights, out):
     """``out[target] += weight * features[node]`` for features in CSR parts; ``targets`` points into the entries.
 

@@ -17,9 +17,9 @@ known to lie inside: a kernel that finds it outside returns :data:`OUTSIDE` at o
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from nodewise._util.intrinsics import prefetch, product_high
+from nodewise._util.kernels import njit
 
 BATCH = 256  # walks moved together at most: enough cache misses in flight to hide their latency
 LEAST_BATCH = 32  # walks moved together at least: first-K may make some of the last batch superfluous
@@ -32,7 +32,7 @@ OUTSIDE = -1  # in place of a size: the adjacency points outside itself
 # ---------------------------------------------------------------------- random numbers
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _mix(state):
     z = state
     z = (z ^ (z >> np.uint64(30))) * _MIX1
@@ -40,13 +40,13 @@ def _mix(state):
     return z ^ (z >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _stream(seed, node):
     """The start of a node's own stream."""
     return _mix(_mix(np.uint64(seed) + _GOLDEN) ^ (np.uint64(node) * _MIX1 + _GOLDEN))
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _unit(bits):
     """A number in [0, 1)."""
     return np.float64(bits >> np.uint64(11)) * _TO_UNIT
@@ -55,7 +55,7 @@ def _unit(bits):
 # ---------------------------------------------------------------------- choosing edges
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _by_weight(cumulative, first, last, point):
     """The entry of ``[first, last)`` whose share of the running weights holds ``point``."""
     low, high = first, last - 1
@@ -68,7 +68,7 @@ def _by_weight(cumulative, first, last, point):
     return low
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _outside(numbers, count, end):
     """Whether one of the first ``count`` numbers is not in ``[0, end)``; in a loop of its own, which is vectorized."""
     signs = np.int64(0)
@@ -77,7 +77,7 @@ def _outside(numbers, count, end):
     return signs < 0
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _advance(indptr, indices, cumulative, at, count, edge, state, stride):
     """Move each walker one step; two passes, so that every cache miss of the batch is in flight at once.
 
@@ -104,7 +104,7 @@ def _advance(indptr, indices, cumulative, at, count, edge, state, stride):
 # ---------------------------------------------------------------------- the table of visited nodes
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _slot(keys, node, direct):
     """Where ``node`` is in the table, or the free slot where it belongs; ``direct``: at its own number."""
     if direct:
@@ -117,7 +117,7 @@ def _slot(keys, node, direct):
     return np.int64(place)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _empty_table(keys, values, used, size, width, scale, nodes, weights, sizes):
     """Move the table's contents, scaled, to ``nodes`` and ``weights``, and leave it clear.
 
@@ -138,7 +138,7 @@ def _empty_table(keys, values, used, size, width, scale, nodes, weights, sizes):
     return moved
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(nogil=True, inline="always")
 def _clear_slot(keys, values, slot, width):
     keys[slot] = 0
     for hop in range(width):
@@ -148,7 +148,7 @@ def _clear_slot(keys, values, slot, width):
 # ---------------------------------------------------------------------- walks, Algorithm 2
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def walk(
     indptr, indices, cumulative, targets, lengths, hops, width, theta, first_k, mass, seed,
     keys, values, used, path, edge, out_nodes, out_weights, out_sizes, out_walks, out_steps,
@@ -208,7 +208,7 @@ def walk(
 AHEAD = 32  # moves between asking for a neighbour and reading it
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _send(first, degree, walkers, bits, edge, amount, moves):
     """Spread walkers over a row of equal edges: each edge gets its share of them, rounded up or down."""
     if walkers < degree:  # one per edge, at even distances from a random start
@@ -227,7 +227,7 @@ def _send(first, degree, walkers, bits, edge, amount, moves):
     return moves + degree
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _send_by_weight(cumulative, first, degree, walkers, bits, edge, amount, moves):
     """As :func:`_send` for edges with weights: walker ``j`` takes the edge whose share holds ``j + start``."""
     start = _unit(bits)
@@ -248,7 +248,7 @@ def _send_by_weight(cumulative, first, degree, walkers, bits, edge, amount, move
     return moves
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _arrive(indptr, indices, edge, amount, moves, keys, direct, counts, used, size, frontier):
     """Count the walkers into their new nodes and list those nodes; returns the table's size, or OUTSIDE, and theirs."""
     arrived = 0
@@ -269,7 +269,7 @@ def _arrive(indptr, indices, edge, amount, moves, keys, direct, counts, used, si
     return size, arrived
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _move_all(
     indptr, indices, cumulative, length, hops, width, state, keys, direct, values, counts, used, frontier, edge, amount
 ):
@@ -306,7 +306,7 @@ def _move_all(
     return size, steps
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _nth_smallest(numbers, size, n):
     """The number with ``n`` smaller or equal ones before it among the first ``size``; reorders them (quickselect)."""
     low, high = 0, size - 1
@@ -332,7 +332,7 @@ def _nth_smallest(numbers, size, n):
     return numbers[n]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _keep_heaviest(keys, values, used, size, width, most, ranks):
     """Clear all but the ``most`` heaviest nodes, among equals the first visited, a node's hops taken together.
 
@@ -366,7 +366,7 @@ def _keep_heaviest(keys, values, used, size, width, most, ranks):
     return kept, total / kept_mass
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _slots(most):
     """The size of a table for ``most`` nodes: a power of two, at most half full."""
     size = 16
@@ -375,7 +375,7 @@ def _slots(most):
     return size
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def stratify(
     indptr, indices, cumulative, targets, lengths, hops, width, theta, most, keep_mass, seed,
     keys, values, counts, used, frontier, edge, amount, ranks, out_nodes, out_weights, out_sizes, out_walks, out_steps,

@@ -9,21 +9,21 @@ own. ``degrees`` is empty where edges have no weights.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from nodewise._util.intrinsics import prefetch
+from nodewise._util.kernels import njit
 from nodewise.diffusion.kernels.walking import _GOLDEN, _nth_smallest
 
 AHEAD = 8  # neighbours between asking for a slot and reading it
 SOME = 1e-300  # a node that holds less holds nothing
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(nogil=True, inline="always")
 def _degree(indptr, degrees, node):
     return np.float64(indptr[node + 1] - indptr[node]) if degrees.size == 0 else degrees[node]
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(nogil=True, inline="always")
 def _place(slots, node, count):
     """Where a search for ``node`` starts; ``count``: nodes in the graph."""
     if slots.size >= count:
@@ -31,7 +31,7 @@ def _place(slots, node, count):
     return np.int64(((np.uint64(node) * _GOLDEN) >> np.uint64(32)) & np.uint64(slots.size - 1))
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(nogil=True, inline="always")
 def _slot(slots, nodes, node, count):
     """The slot of ``node``, or the free one where it belongs."""
     place = _place(slots, node, count)
@@ -40,7 +40,7 @@ def _slot(slots, nodes, node, count):
     return place
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _with_room(slots, nodes, size, more, count):
     """The table, larger if ``more`` nodes would fill it beyond a half."""
     if slots.size >= count or 2 * (size + more) <= slots.size:
@@ -54,14 +54,14 @@ def _with_room(slots, nodes, size, more, count):
     return grown
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _clear(slots, nodes, size, count):
     """Free all slots; from the last on, so that searches for the others still find them."""
     for i in range(size - 1, -1, -1):
         slots[_slot(slots, nodes, nodes[i], count)] = 0
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(nogil=True, inline="always")
 def _spread(
     indptr, indices, weights, degrees, node, share, enough, slots, nodes, degree, reserve, held, spare, size,
     queue, queued,
@@ -94,7 +94,7 @@ def _spread(
     return size, queued
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _cut(values, size, most):
     """The least of the ``most`` largest values, and how many that are equal to it are among them; reorders values."""
     least = _nth_smallest(values, size, size - most)
@@ -104,7 +104,7 @@ def _cut(values, size, most):
     return least, equals
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _heaviest(nodes, reserve, size, most, ranks, out_nodes, out_weights):
     """The ``most`` nodes with the largest reserve, among equals the first reached; returns their number."""
     positive = 0
@@ -125,7 +125,7 @@ def _heaviest(nodes, reserve, size, most, ranks, out_nodes, out_weights):
     return kept
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _start(indptr, degrees, target, slots, nodes, degree, reserve, held, spare, queue):
     """A table with the target alone, which holds all the weight."""
     nodes[0], degree[0] = target, _degree(indptr, degrees, target)
@@ -134,7 +134,7 @@ def _start(indptr, degrees, target, slots, nodes, degree, reserve, held, spare, 
     slots[_place(slots, target, indptr.size - 1)] = 1
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def push_pagerank(
     indptr, indices, weights, degrees, targets, alpha, epsilon, most,
     slots, nodes, degree, reserve, held, spare, queue, later, ranks, out_nodes, out_weights, out_sizes,
@@ -171,7 +171,7 @@ def push_pagerank(
     return total, slots
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def push_hops(
     indptr, indices, weights, degrees, targets, hops, epsilon, most,
     slots, nodes, degree, reserve, held, spare, queue, later, ranks, out_nodes, out_weights, out_sizes,
@@ -211,7 +211,7 @@ def push_hops(
     return total, slots
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def mark_heaviest(indptr, values, most):
     """Mark the ``most`` largest values of each row; among equals those that come first."""
     marked = np.ones(values.size, np.bool_)

@@ -6,9 +6,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from nodewise._util.intrinsics import prefetch_row, product_high
+from nodewise._util.kernels import njit
 from nodewise.diffusion.kernels.walking import _GOLDEN, _MIX1, _by_weight, _mix, _stream, _unit
 
 FAR = 1 << 20  # numbers in a block that is not in cache
@@ -18,12 +18,12 @@ LIKELY = np.float32(0.03125)  # probabilities above which a draw per neighbour i
 # ---------------------------------------------------------------------- APPNP
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(nogil=True, inline="always")
 def _stays(seed, row, column, dropped):
     return _mix((seed ^ np.uint64(row) * _MIX1) + np.uint64(column) * _GOLDEN) >= dropped
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(nogil=True, fastmath={"contract"})
 def hop(indptr, indices, weights, inverse, share, dropped, seed, transposed, rows, out, first, last):
     """``out = share D^-1 (M * A) rows`` for the nodes of a range, ``M`` zero where an entry is dropped.
 
@@ -52,7 +52,7 @@ def hop(indptr, indices, weights, inverse, share, dropped, seed, transposed, row
 # ---------------------------------------------------------------------- GBP
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(nogil=True, fastmath={"contract"})
 def push(indptr, indices, weights, inverse, alpha, limits, slots, residue, reserve):
     """Push every entry of ``residue`` that is beyond its column's limit, until there is none; returns the sweeps.
 
@@ -93,7 +93,7 @@ def push(indptr, indices, weights, inverse, alpha, limits, slots, residue, reser
     return sweeps
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def walk_ends(indptr, indices, cumulative, nodes, alpha, seed, first, last, ends):
     """The ends of walks from nodes ``first..last`` that stop with probability ``alpha`` after each step."""
     for i in range(first, last):
@@ -114,7 +114,7 @@ def walk_ends(indptr, indices, cumulative, nodes, alpha, seed, first, last, ends
             ends[i, w] = at
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(nogil=True, fastmath={"contract"})
 def add_residues(nodes, ends, alpha, residue, rows):
     """Add what walks find of the residues: the share that stays is known, the others are the mean over the ends."""
     width = residue.shape[1]
@@ -134,7 +134,7 @@ def add_residues(nodes, ends, alpha, residue, rows):
 # ---------------------------------------------------------------------- AGP
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def sort_rows(indptr, indices, weights, after, sorted_indices, sorted_weights, first, last):
     """The neighbours of nodes ``first..last``, those that get the largest share first: of equal weight, the ones of
     low degree."""
@@ -150,13 +150,13 @@ def sort_rows(indptr, indices, weights, after, sorted_indices, sorted_weights, f
                 sorted_weights[begin + i] = weights[begin + order[i]]
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(nogil=True, inline="always")
 def _key(indices, weights, after, e):
     """What an amount is multiplied by on its way over an edge."""
     return after[np.int64(indices[e])] * (np.float32(1.0) if weights.size == 0 else weights[e])
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(nogil=True, inline="always")
 def _unit32(bits, e):
     """A number in [0, 1), of 24 bits, from a column's bits and an edge. numba widens sums and products to 64 bits."""
     z = np.uint32(bits + np.uint32(e) * np.uint32(0x9E3779B9))
@@ -165,7 +165,7 @@ def _unit32(bits, e):
     return np.float32(np.uint32(z ^ (z >> np.uint32(16))) >> np.uint32(8)) * np.float32(2.0**-24)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _first_unlikely(indices, weights, after, begin, end, ratio):
     """The first of a node's edges whose probability is below :data:`LIKELY`; they fall along the row."""
     low, high = begin, end
@@ -178,7 +178,7 @@ def _first_unlikely(indices, weights, after, begin, end, ratio):
     return low
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _jump(indices, weights, after, begin, end, ratio, step, state, column, out):
     """Add ``step`` to each neighbour with its probability, by jumps along the row: no others are looked at."""
     most = ratio * _key(indices, weights, after, begin)
@@ -197,7 +197,7 @@ def _jump(indices, weights, after, begin, end, ratio, step, state, column, out):
         e += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def spread_level(indptr, indices, weights, before, after, passed, limits, seed, first_column, level, rows, out):
     """``out += passed D^-a A D^-b rows`` in the mean, ``before`` being ``D^-b`` and ``after`` ``D^-a``.
 

@@ -7,13 +7,13 @@ it as it was. Random numbers are splitmix64.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from nodewise._util.intrinsics import product_high
+from nodewise._util.kernels import njit
 from nodewise.diffusion.kernels.walking import _GOLDEN, _advance, _mix, _stream
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _choose(count, state, chosen):
     """Distinct numbers below ``count``, every set equally likely (Floyd's algorithm)."""
     for c in range(chosen.size):
@@ -28,7 +28,7 @@ def _choose(count, state, chosen):
     return state
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def sample_entries(indptr, targets, most, seed):
     """At most ``most`` entries of each target's row, drawn uniformly without replacement: bounds and entries.
 
@@ -50,7 +50,7 @@ def sample_entries(indptr, targets, most, seed):
     return starts, entries
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _add(node, places, nodes, size):
     """Number ``node`` if it is new; returns the number of nodes."""
     if places[node] < 0:
@@ -60,7 +60,7 @@ def _add(node, places, nodes, size):
     return size
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def walked(indptr, indices, cumulative, length, seed, at, edge, places, nodes):
     """The nodes that walks of ``length`` steps visit, one walk for each entry of ``at``, from roots drawn uniformly.
 
@@ -82,7 +82,7 @@ def walked(indptr, indices, cumulative, length, seed, at, edge, places, nodes):
     return size
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def count_walked(
     indptr, indices, cumulative, length, first_seed, last_seed, at, edge, places, nodes, visits, entries
 ):  # fmt: skip
@@ -97,7 +97,7 @@ def count_walked(
             places[nodes[i]] = -1
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def near(indptr, indices, targets, hops, fanout, seed, places, out_nodes, out_sizes):
     """The nodes within ``hops`` hops of each target, itself first, along ``fanout`` random edges of each node.
 
@@ -129,7 +129,7 @@ def near(indptr, indices, targets, hops, fanout, seed, places, out_nodes, out_si
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def induce(indptr, indices, starts, nodes):
     """The subgraphs ``nodes[starts[s]:starts[s + 1]]`` side by side, as one block-diagonal adjacency.
 
