@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import shutil
 import signal
+import subprocess
 import sys
 import time
 
@@ -17,6 +20,10 @@ pytest.importorskip("fastapi")
 if sys.platform != "linux":
     pytest.skip("reads /proc", allow_module_level=True)
 
+import resource
+
+from nodewise.serve import running
+from nodewise.serve.connections import BACKLOG, connection_limit
 from server_process import Asking, Server
 
 ATTACKS = attacks.framing() | attacks.bodies()
@@ -81,3 +88,38 @@ def test_sigterm_ends_with_exit_code_0_and_leaves_nobody_without_an_answer(paths
         assert code == 0
         assert all(one.spent for one in kept)
         assert [one.failed for one in kept] == [[]] * 4
+
+
+def test_no_request_adds_a_line_to_a_log_that_nobody_reads(paths, tmp_path):
+    """A pipe holds 64 KB; when it was full, all requests waited for it."""
+    shutil.copytree(paths[1], tmp_path / "store")
+    with Server(paths[0], tmp_path / "store", stderr=subprocess.PIPE) as server:
+        features = tmp_path / "store" / "features.npy"
+        os.truncate(features, features.stat().st_size - 8)
+        question = attacks.request(b'{"node": 1}', path="/explain")
+        statuses = {attacks.status_of(attacks.send(server.port, question)) for _ in range(700)}
+        assert statuses == {503}
+        code, _ = server.stop()
+        assert code == 0
+        assert server.process.stderr.read().count(b"truncated after it was opened") == 1
+
+
+def test_a_worker_logs_each_message_once_and_only_so_many():
+    few = running.FewLines()
+    said = [few.filter(logging.makeLogRecord({"msg": f"message {i // 2}"})) for i in range(1000)]
+    assert said[:4] == [True, False, True, False]
+    assert sum(said) == running.MOST_LINES
+
+
+@pytest.mark.parametrize(("files", "connections"), [(4096, 2000), (1024, 512), (256, 64)])
+def test_connections_leave_room_for_other_files(monkeypatch, files, connections):
+    """asyncio takes as many as the backlog holds before it counts them, and writes pages where files run out."""
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))
+    assert connection_limit() == connections
+    assert connections + BACKLOG < files
+
+
+def test_a_limit_that_leaves_no_room_is_refused(monkeypatch):
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (50, 50))
+    with pytest.raises(nw.InputError, match=r"only 50 files may be open at a time.*ulimit -n 1024"):
+        connection_limit()

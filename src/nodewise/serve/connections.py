@@ -10,14 +10,17 @@ import h11
 from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from nodewise._util.errors import InputError
 from nodewise.serve.guards import SECONDS
 
+BACKLOG = 128  # connections that the system holds, and that asyncio may take at once before it counts them
+OTHER_FILES, LEAST_CONNECTIONS = 64, 16  # of a worker
 MOST_CONNECTIONS = 2000  # per worker; for one more, that which has waited longest for its request is closed
 LAST_CALL = 0.25  # seconds in which requests that are on their way are still answered once the server ends
 
 
 def connection_limit() -> int:
-    """How many connections a worker may hold: half of the files that it may open, and no more than 2,000."""
+    """How many connections a worker may hold: half of the files that it may open at most, and no more than 2,000."""
     if sys.platform == "win32":
         return MOST_CONNECTIONS
     import resource
@@ -27,7 +30,14 @@ def connection_limit() -> int:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         soft = wanted
-    return MOST_CONNECTIONS if soft == resource.RLIM_INFINITY else min(MOST_CONNECTIONS, soft // 2)
+    if soft == resource.RLIM_INFINITY:
+        return MOST_CONNECTIONS
+    room = soft - BACKLOG - OTHER_FILES
+    if room < LEAST_CONNECTIONS:
+        raise InputError(
+            f"only {soft} files may be open at a time, too few for a server; raise the limit, as with ulimit -n 1024"
+        )
+    return min(MOST_CONNECTIONS, soft // 2, room)
 
 
 class Connection(H11Protocol):

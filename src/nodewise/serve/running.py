@@ -25,11 +25,26 @@ from nodewise.datasets import load
 from nodewise.diffusion.walks import check_epsilon
 from nodewise.serve.answers import Answers
 from nodewise.serve.app import make_app
-from nodewise.serve.connections import Connection, connection_limit
+from nodewise.serve.connections import BACKLOG, Connection, connection_limit
 from nodewise.serve.guards import HERE
 
 SETTINGS = "NODEWISE_SERVE"  # prefix of the variables by which workers learn what to serve
 AGAIN = 5.0  # seconds until a worker that could not start is started again
+LOGGERS = ("nodewise", "asyncio", "uvicorn.error")
+MOST_LINES = 100  # that a worker logs
+
+
+class FewLines(logging.Filter):
+    """Lets each message through once, and only so many: a log that nobody reads stops a server once it is full."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        known = record.getMessage() in self._seen or len(self._seen) >= MOST_LINES
+        self._seen.add(record.getMessage()[: 1 << 10])
+        return not known
 
 
 def from_environment() -> FastAPI:
@@ -51,6 +66,9 @@ def from_environment() -> FastAPI:
         logging.getLogger("nodewise").error("a worker cannot start: %s", error)
         time.sleep(AGAIN)
         sys.exit(1)
+    few = FewLines()
+    for name in LOGGERS:
+        logging.getLogger(name).addFilter(few)
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)  # else the search for garbage takes longer than reading a large body
     return app
@@ -87,10 +105,9 @@ def _check_address(host: str, port: int) -> None:
         with socket.socket(family, socket.SOCK_STREAM) as listener:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((host, port))
-    except OSError as error:
-        raise InputError(
-            f"{host}:{port}: cannot listen there ({error.strerror}); choose another --port or --host"
-        ) from error
+    except (OSError, UnicodeError) as error:  # the latter: no name of a host
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"{host}:{port}: cannot listen there ({why}); choose another --port or --host") from error
 
 
 def serve(
@@ -127,7 +144,7 @@ def serve(
     config = uvicorn.Config(
         f"{__name__}:from_environment", factory=True, host=host, port=port, workers=workers,
         http=Connection, ws="none", h11_max_incomplete_event_size=1 << 16, limit_concurrency=connection_limit(),
-        timeout_graceful_shutdown=30,
+        timeout_graceful_shutdown=30, backlog=BACKLOG,
         log_level="error", access_log=False, proxy_headers=False, server_header=False,  # no client makes the log grow
     )  # fmt: skip
     listener = config.bind_socket()
