@@ -226,7 +226,7 @@ def test_what_a_graphml_or_gexf_file_does_not_say_of_a_node_or_edge_is_the_defau
 def test_a_graphml_file_that_was_written_again_is_read_again():
     for edges in (1, 2):
         nx.write_graphml(nx.path_graph(edges + 1), "g.graphml")
-        assert import_graph("g.graphml", memory="1GB").num_edges == edges
+        assert import_graph("g.graphml", memory="8GB").num_edges == edges
 
 
 def test_a_damaged_graphml_file_is_one_error():

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from written import SLOW_DISK, everything, full_graph, rewrite_manifest, sparse_graph
 
 from nodewise import Graph, InputError, StoreError
+from nodewise.graph import synthetic
 from nodewise.graph.features import Quantized
-from nodewise.store import Names, open_store, read_manifest, verify_store, write_store
+from nodewise.store import Names, open_store, read_manifest, reading, verify_store, write_store
 from nodewise.store import blocks as block_files
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -212,3 +213,19 @@ def test_names_that_are_no_text_are_refused_and_nothing_is_written(tmp_path, nam
     with pytest.raises(InputError, match="node_names"):
         write_store(graph, tmp_path / "s")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_that_is_replaced_as_it_is_opened_is_opened_again(tmp_path, monkeypatch):
+    """What was open by then belongs to the old one, and what is opened next to the new one."""
+    small, large = (synthetic.dcsbm(nodes, avg_degree=4, classes=2, features=2, seed=0) for nodes in (20, 30))
+    write_store(small, tmp_path / "s")
+    read = reading.read_manifest
+
+    def late(folder):
+        described = read(folder)
+        if described.counts["nodes"] == 20:
+            write_store(large, tmp_path / "s", overwrite=True)
+        return described
+
+    monkeypatch.setattr(reading, "read_manifest", late)
+    assert open_store(tmp_path / "s").num_nodes == 30

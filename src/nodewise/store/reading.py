@@ -56,6 +56,28 @@ def open_store(path: atomic.AnyPath, verify: bool | None = None) -> Graph:
     Graph(nodes=2, edges=1)
     """
     folder = Path(path)
+    while True:
+        before = _number(folder)
+        try:
+            graph = _opened(folder, verify)
+        except StoreError:
+            if _number(folder) == before:
+                raise
+        else:
+            if _number(folder) == before:
+                return graph
+
+
+def _number(folder: Path) -> tuple[int, int]:
+    """What tells a folder from another that takes its name."""
+    try:
+        state = folder.stat()
+    except OSError:
+        return 0, 0
+    return state.st_dev, state.st_ino
+
+
+def _opened(folder: Path, verify: bool | None) -> Graph:
     described = read_manifest(folder)
     for name, file in described.files.items():
         check_size(folder / name, file)
