@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import typer
 
-from nodewise._util.errors import NodewiseError
+from nodewise._util.errors import InputError, NodewiseError
 from nodewise.cli import (
     append,
     compare,
@@ -77,21 +77,60 @@ def _root(
 
 def main() -> None:
     """Run the command line; exit codes: 0, 1 for a failure, 2 for wrong usage or input."""
+    _open_streams()
     try:
-        app()
+        _check_words(sys.argv[1:])
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except NodewiseError as error:
         _end(2, as_option(str(error)))
     except KeyboardInterrupt:
         _end(130, "interrupted")
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader is gone: nothing to report
+        _drop_stdout()  # the reader is gone: nothing to report
         sys.exit(1)
+    except OSError as error:
+        if os.environ.get("NODEWISE_DEBUG"):
+            raise
+        if error.strerror is None:
+            _end(1, _unexpected(error))
+        if error.filename is None:  # files are written and read under their names
+            _drop_stdout()
+            _end(2, f"standard output: cannot be written: {error.strerror}; write to a file, or free some space")
+        _end(2, f"{error.filename}: {error.strerror}; check the path and its permissions")
     except MemoryError as error:
         _end(1, f"out of memory ({error}); use fewer nodes at a time or a larger machine")
     except Exception as error:
         if os.environ.get("NODEWISE_DEBUG"):
             raise
-        _end(1, f"unexpected {type(error).__name__}: {error}. Set NODEWISE_DEBUG=1 to see where, and please report it")
+        _end(1, _unexpected(error))
+
+
+def _open_streams() -> None:
+    """Open what was closed when this process was started: the next file would get its number, and its text."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115
+
+
+def _check_words(words: list[str]) -> None:
+    """Raise if an argument is not text: Arrow opens no file of such a name, and no file of ours can hold it."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"{word!a}: not text in UTF-8; rename the file, or reach it through a link") from error
+
+
+def _unexpected(error: Exception) -> str:
+    return f"unexpected {type(error).__name__}: {error}. Set NODEWISE_DEBUG=1 to see where, and please report it"
+
+
+def _drop_stdout() -> None:
+    """Let nothing more be written there, also not at the end of the process."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def as_option(message: str) -> str:

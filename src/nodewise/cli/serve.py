@@ -38,7 +38,8 @@ def serve(
         raise InputError(
             f"serving needs FastAPI, uvicorn and prometheus-client ({error}); pip install 'nodewise[serve]'"
         ) from error
-    words = f"http://{host}:{port} shows a page, http://{host}:{port}/docs the questions; Ctrl-C ends it"
+    place = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    words = f"{place} shows a page, {place}/docs the questions; Ctrl-C ends it"
     start(
         model, source, host=host, port=port, workers=workers, threads=threads, epsilon=epsilon,
         allow_hosts=allow_host or (), data_dir=data_dir, ready=lambda: say(words),
