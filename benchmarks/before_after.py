@@ -145,6 +145,17 @@ def compare(trees: dict[str, Path], folder: Path, rounds: int, tasks: list[str])
     return found
 
 
+def table(result: dict[str, Any]) -> list[str]:
+    """The seconds of each task now, and over those of the other versions: medians and quartiles, for people."""
+    others = [f"over {result['revision']}", f"over {BARE}"]
+    lines = ["| | seconds now | over before | over now without bounds |", "| --- | ---: | ---: | ---: |"]
+    for what, found in result["tasks"].items():
+        ratios = [found.get(other) for other in others]
+        shown = ["" if r is None else "{:.2f} ({:.2f} to {:.2f})".format(r["median"], *r["quartiles"]) for r in ratios]
+        lines.append(f"| {what} | {found[NOW]['seconds']:.3g} | {' | '.join(shown)} |")
+    return lines
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("revision", nargs="?", help="of git, from before the checks")
@@ -176,6 +187,8 @@ def main() -> None:
     print(json.dumps(result, indent=1))
     if given.output:
         given.output.write_text(json.dumps(result, indent=1) + "\n")
+        head = "# What the checks cost\n\nMade by `python benchmarks/before_after.py`, with `before-after.json`.\n"
+        given.output.with_suffix(".md").write_text("\n".join([head, *table(result)]) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

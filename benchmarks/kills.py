@@ -197,6 +197,26 @@ def add(found: Record, kind: str, record: Record) -> None:
         of_command.setdefault("violations", {}).setdefault(name, []).append(entry)
 
 
+def table(found: Record) -> list[str]:
+    """What was done to each command, and what came of it, for people."""
+    rows = []
+    for command in dict.fromkeys((*COMMANDS, *found.get("pairs", ()))):
+        of = {kind: found.get(kind, {}).get(command, {}) for kind in KINDS}
+        done = [of["kills"].get("kills", 0), of["full"].get("cases", 0), of["pairs"].get("cases", 0)]
+        wrong = sum(len(cases) for records in of.values() for cases in records.get("violations", {}).values())
+        rows += [(f"`{command}`", *done, wrong)] if any(done) else []
+    rows.append(("**all**", *map(sum, zip(*[row[1:] for row in rows], strict=True))))
+    head = ["command", "kills", "full disks", "two at once", "lost, mixed, blocked or left behind"]
+    lines = ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
+    return lines + [f"| {name} | " + " | ".join(f"{number:,}" for number in numbers) + " |" for name, *numbers in rows]
+
+
+def save(output: Path, found: Record) -> None:
+    output.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    head = "# Kills, full disks, two processes at once\n\nMade by `python benchmarks/kills.py`, with `kills.json`.\n"
+    output.with_suffix(".md").write_text("\n".join([head, *table(found)]) + "\n", "utf-8")
+
+
 def prepare(folder: Path, seed: int, jobs: list[Job], sizes: bool) -> dict[str, Known]:
     """The input files, and what each job writes uninterrupted, in which time."""
     (folder / "inputs").mkdir(parents=True)
@@ -259,7 +279,7 @@ def main() -> None:
             print(json.dumps({"kind": kind, **record}), flush=True)
             add(found, kind, record)
             if options.output is not None and options.case is None:
-                options.output.write_text(json.dumps(found, indent=1) + "\n")
+                save(options.output, found)
     finally:
         shutil.rmtree(folder)
     wrong = sum(

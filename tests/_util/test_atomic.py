@@ -367,8 +367,10 @@ def test_a_file_that_appears_while_the_block_runs_is_replaced_only_on_request(tm
 def test_a_path_through_a_folder_that_is_not_there_leads_to_no_other(tmp_path, check):
     """The system finds nothing at missing/../mine; realpath makes it mine, which would be replaced."""
     (tmp_path / "mine").mkdir()
-    with pytest.raises(StoreError, match="does not exist; make it, or write the path without"):
+    with pytest.raises(StoreError, match="does not exist; create it, or write the path without"):
         check(tmp_path / "missing" / ".." / "mine")
+    (tmp_path / "there").mkdir()
+    check(tmp_path / "there" / ".." / "new" / "deep")  # whose parents are made
     (tmp_path / "link").symlink_to("missing/../mine")
     with pytest.raises(StoreError, match=r"link: (already exists|this is a folder)"):
         check(tmp_path / "link")

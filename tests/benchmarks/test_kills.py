@@ -33,6 +33,7 @@ def found(tmp_path_factory, mountable):
     asked = ["--kills", "2", "--pairs", "1", *(["--full", "2"] if mountable else []), "-o", str(output)]
     command = [sys.executable, str(SCRIPT), "import", "predict", *asked, "--folder", str(output.parent)]
     subprocess.run(command, check=True, capture_output=True, env={**os.environ, "TMPDIR": str(output.parent)})
+    assert output.with_suffix(".md").read_text().splitlines()[-1].startswith("| **all** |")
     return json.loads(output.read_text())
 
 

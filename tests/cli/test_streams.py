@@ -38,7 +38,7 @@ def test_a_closed_stream_ends_no_work(tmp_path, closed):
 def test_an_argument_that_is_no_text_is_refused_in_one_line(run, store):
     code, _, err = run("info", store.parent / "caf\udce9")
     assert code == 2
-    assert "caf\\udce9': not text in UTF-8; rename the file, or reach it through a link" in err
+    assert "caf\\udce9': is not valid UTF-8; rename the file, or reach it through a link" in err
 
 
 def test_a_place_that_is_closed_to_us_is_named(run, monkeypatch, store):

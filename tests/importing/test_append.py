@@ -511,7 +511,9 @@ def test_what_does_not_fit_the_store_is_refused_with_what_to_do(what):
 def test_the_output_is_another_store_and_the_edges_are_no_whole_graph(tmp_path):
     old_store()
     for place in ("old", "old/new"):
-        with pytest.raises(InputError, match=rf"{place}: is the store to add to, or in it; expected another name"):
+        with pytest.raises(
+            InputError, match=rf"{place}: is the store to add to, or lies inside it; choose another name"
+        ):
             append_store("old", tmp_path / place, pa.table({"u": [0], "v": [2]}), overwrite=True)
     with pytest.raises(StoreError, match=r"missing: no such folder; expected a store"):
         append_store("missing", "new", pa.table({"u": [0], "v": [2]}))

@@ -49,10 +49,10 @@ def test_a_column_of_zeros_and_ones_per_class_gives_several_labels_per_node():
 
 @pytest.mark.parametrize("file", ["y.npy", "y.npz"])
 def test_an_array_of_names_gives_labels_with_names(file):
-    names = np.array(["golf", "art", "", "golf"])
+    names = np.array(["golf", "art", "-1", "golf", "", "NA"])
     np.save(file, names) if file == "y.npy" else np.savez(file, y=names)
-    graph = import_graph(write("e.csv", "0,1\n2,3\n"), labels=file)
-    assert (graph.labels.tolist(), graph.label_names) == ([1, 0, -1, 1], ["art", "golf"])
+    graph = import_graph(write("e.csv", "0,1\n2,3\n4,5\n"), labels=file)
+    assert (graph.labels.tolist(), graph.label_names) == ([1, 0, -1, 1, -1, -1], ["art", "golf"])
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 900)), min_size=1, max_size=30))

@@ -166,7 +166,13 @@ MTX = "%%MatrixMarket matrix coordinate"
 
 
 @pytest.mark.parametrize(
-    "content", ["", f"{MTX} real general\n2 2 1\n9 9 1.0\n", f"{MTX} integer general\n2 2 1\n1 2 2.9\n", "1,2\n"]
+    "content",
+    [
+        "",
+        f"{MTX} real general\n2 2 1\n9 9 1.0\n",
+        *(f"{MTX} integer general\n2 2 1\n1 2 {number}\n" for number in ("2.9", "inf", 2**64 - 1)),
+        "1,2\n",
+    ],
 )
 def test_a_damaged_matrix_market_file_is_one_error(content):
     with pytest.raises(InputError, match=r"^a\.mtx: .*Matrix Market"):

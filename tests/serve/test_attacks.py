@@ -109,6 +109,14 @@ def test_a_worker_logs_each_message_once_and_only_so_many():
     said = [few.filter(logging.makeLogRecord({"msg": f"message {i // 2}"})) for i in range(1000)]
     assert said[:4] == [True, False, True, False]
     assert sum(said) == running.MOST_LINES
+    with os.fdopen(os.pipe()[1], "wb") as pipe:
+        assert not running._is_full(pipe)
+        os.set_blocking(pipe.fileno(), False)
+        os.write(pipe.fileno(), bytes(1 << 20))
+        assert running._is_full(pipe)
+    long = logging.makeLogRecord({"msg": "x" * 2 * running.LONGEST_LINE})
+    few = running.FewLines()
+    assert [few.filter(long) for _ in range(3)] == [True, False, False]
 
 
 @pytest.mark.parametrize(("files", "connections"), [(4096, 2000), (1024, 512), (256, 64)])
@@ -121,5 +129,5 @@ def test_connections_leave_room_for_other_files(monkeypatch, files, connections)
 
 def test_a_limit_that_leaves_no_room_is_refused(monkeypatch):
     monkeypatch.setattr(resource, "getrlimit", lambda _: (50, 50))
-    with pytest.raises(nw.InputError, match=r"only 50 files may be open at a time.*ulimit -n 1024"):
+    with pytest.raises(nw.InputError, match=r"only 50 files may be open at a time.*raise the hard limit"):
         connection_limit()

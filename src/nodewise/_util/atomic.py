@@ -69,8 +69,10 @@ def real_path(path: AnyPath) -> Path:
     with writing(target):
         with contextlib.suppress(FileNotFoundError):
             os.lstat(target)  # fails if the name is too long, inside of a file or of a folder that is closed to us
-        if ".." in target.parts and not target.parent.exists():  # for the system nothing, for realpath what is behind
-            raise StoreError(f"{target}: {target.parent} does not exist; make it, or write the path without '..'")
+        upwards = [i for i, part in enumerate(target.parts) if part == ".."]
+        if upwards and not (begin := Path(*target.parts[: upwards[-1] + 1])).exists():
+            # The system finds nothing here, but realpath would drop the missing folder and lead to another place.
+            raise StoreError(f"{target}: {begin} does not exist; create it, or write the path without '..'")
     return Path(os.path.realpath(target))
 
 

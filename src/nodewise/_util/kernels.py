@@ -19,6 +19,8 @@ class _Cache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(sig, target_context)
+        except (OSError, MemoryError):  # the file may be sound
+            return None
         except Exception:  # anything can come of reading a damaged file
             with suppress(OSError):
                 self.flush()
@@ -27,15 +29,15 @@ class _Cache(FunctionCache):
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
             super().save_overload(sig, data)
-        except OSError as error:
-            _tell(self.cache_path, error.strerror or str(error))
+        except Exception as error:  # a damaged index, too, that could not be made again
+            _tell(self.cache_path, getattr(error, "strerror", None) or str(error))
 
 
 @functools.cache
 def _tell(folder: str, reason: str) -> None:
     warn(
-        f"{folder}: compiled kernels cannot be kept there ({reason}), so that each run compiles them again; free some "
-        f"space, or set NUMBA_CACHE_DIR to another folder"
+        f"{folder}: compiled kernels cannot be kept there ({reason}), so each run compiles them again; free some space "
+        f"or change its permissions, or set NUMBA_CACHE_DIR to another folder"
     )
 
 

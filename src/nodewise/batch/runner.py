@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from nodewise._util.atomic import beside, check_new_file, new_file
+from nodewise._util.atomic import beside, check_new_file, new_file, real_path
 from nodewise._util.errors import InputError, NodewiseError, StoreError
 from nodewise._util.progress import Progress, silent
 from nodewise._util.temporary import temporary_folder
@@ -157,6 +157,7 @@ def predict_new(
 def _write(job: Job, nodes: str, target: Path, overwrite: bool, complete: Callable[[Job], Summary]) -> Summary:
     """Do the job in the folder ``target``, or in a hidden one beside the file ``target``."""
     one_file = target if is_one_file(target, FORMATS[job.kind]) else None
+    real_path(target)  # raises where nothing can be written
     folder = target if one_file is None else beside(target, "parts")
     job, listed = _planned(replace(job, output=os.path.abspath(folder)), nodes)
     replaces = overwrite or target.exists()  # what comes in the meantime is not replaced

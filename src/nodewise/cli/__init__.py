@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -60,6 +61,9 @@ for _name, (_function, _example) in COMMANDS.items():
     app.command(_name, epilog=f"Example: nodewise {_name} {_example}")(as_command(_function))
 
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # what standard output may be
+
+
 def _show_version(value: bool) -> None:
     if value:
         from nodewise._version import __version__
@@ -82,8 +86,9 @@ def main() -> None:
         _check_words(sys.argv[1:])
         try:
             app()
-        finally:
+        except SystemExit:
             sys.stdout.flush()
+            raise
     except NodewiseError as error:
         _end(2, as_option(str(error)))
     except KeyboardInterrupt:
@@ -94,12 +99,12 @@ def main() -> None:
     except OSError as error:
         if os.environ.get("NODEWISE_DEBUG"):
             raise
-        if error.strerror is None:
-            _end(1, _unexpected(error))
-        if error.filename is None:  # files are written and read under their names
+        if error.filename is not None:
+            _end(2, f"{error.filename}: {error.strerror or error}; check the path and its permissions")
+        if error.errno in FULL:  # of other files, the message says which
             _drop_stdout()
             _end(2, f"standard output: cannot be written: {error.strerror}; write to a file, or free some space")
-        _end(2, f"{error.filename}: {error.strerror}; check the path and its permissions")
+        _end(1, _unexpected(error))
     except MemoryError as error:
         _end(1, f"out of memory ({error}); use fewer nodes at a time or a larger machine")
     except Exception as error:
@@ -121,7 +126,7 @@ def _check_words(words: list[str]) -> None:
         try:
             word.encode()
         except UnicodeEncodeError as error:
-            raise InputError(f"{word!a}: not text in UTF-8; rename the file, or reach it through a link") from error
+            raise InputError(f"{word!a}: is not valid UTF-8; rename the file, or reach it through a link") from error
 
 
 def _unexpected(error: Exception) -> str:

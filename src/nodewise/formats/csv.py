@@ -317,7 +317,7 @@ def _first_records(
                 rest: Iterator[str] = itertools.chain([line], lines)
                 if delimiter == BLANK:
                     rest = (BLANK.join(line.split()) for line in rest)
-                before = csv.field_size_limit(most)
+                before = csv.field_size_limit(most)  # of the whole process, but only for this moment
                 try:
                     records = (record for record in csv.reader(rest, delimiter=delimiter) if record)
                     return comments, delimiter, list(itertools.islice(records, 2))

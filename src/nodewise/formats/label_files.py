@@ -23,7 +23,7 @@ from nodewise.formats.npy import NpyFile
 from nodewise.formats.npz import TIMES, NpzFile
 from nodewise.formats.raw_graph import node_labels
 from nodewise.formats.tables import ReadOptions, Source, Table, is_array_file, open_table
-from nodewise.graph.checks import UNKNOWN, encoded_labels
+from nodewise.graph.checks import UNKNOWN
 
 UNKNOWN_WORDS = ("", "nan", "na", "-1")  # written by pandas, R and other tools for an unknown label
 DOUBTFUL_WORDS = ("nan", "na")  # may also be the name of a class
@@ -64,8 +64,10 @@ def read_labels(path: Source, options: ReadOptions, ids_are_text: bool, memory: 
         matrix = read_matrix_market(path, memory)
         room_for(f"reading {path}", memory, TIMES * 8 * matrix.shape[0] * matrix.shape[1])
         array = matrix.toarray()
-    codes, names = encoded_labels(array, None)  # numpy saves names, too
-    return LabelFile(path, array=node_labels(path, codes, codes.shape[0] if codes.ndim else 0), names=names)
+    names = None
+    if array.ndim == 1 and array.dtype.kind == "U":
+        array, names = _codes(Column(path, "y", pa.chunked_array([pa.array(array, pa.large_string())])))
+    return LabelFile(path, array=node_labels(path, array, array.shape[0] if array.ndim else 0), names=names)
 
 
 def labels_of_nodes(

@@ -45,8 +45,8 @@ def read_matrix_market(path: Path, memory: int) -> Any:
             matrix = _from_entries(values.reshape(-1, FIELDS[field]), sizes[0], sizes[1], SYMMETRIES[symmetry])
         if field not in WHOLE:
             return matrix
-        if (matrix.data != np.floor(matrix.data)).any():
-            raise ValueError("its head announces whole numbers, and not all are")
+        if not ((matrix.data == np.floor(matrix.data)) & (np.abs(matrix.data) < 2**63)).all():
+            raise ValueError("its header declares integers, but some values are not, or are beyond 64 bits")
         return matrix.astype(np.int64)
 
 

@@ -30,7 +30,7 @@ def read_tables(path: Path, memory: int) -> tuple[Any, Any]:
 
 @functools.lru_cache(maxsize=1)  # one file may be edges, features and labels
 def _read(identity: tuple[Path, int, int], memory: int) -> tuple[Any, Any]:
-    """The tables of a file, which ``identity`` tells from what it was before."""
+    """The tables of a file; ``identity`` changes when the file does."""
     path, size, _ = identity
     try:
         import networkx as nx

@@ -98,7 +98,7 @@ def reading_parquet(path: Path) -> AbstractContextManager[None]:
 
 @functools.lru_cache(maxsize=4)
 def _chunks(identity: Identity) -> list[list[Chunk]]:
-    """As :func:`read_chunks`, of a file that ``identity`` tells from what it was before."""
+    """As :func:`read_chunks`; ``identity`` changes when the file does."""
     return read_chunks(identity[0])
 
 

@@ -353,7 +353,7 @@ class Graph:
         """``d_u``: the number of entries in a node's row, or the sum of their weights. The loop counts."""
         if self.edge_weight is None:
             return np.diff(self.indptr).astype(np.float64)
-        return self._divisible(np.add.reduceat(self.edge_weight.astype(np.float64), self.indptr[:-1]))
+        return self._checked_degrees(np.add.reduceat(self.edge_weight.astype(np.float64), self.indptr[:-1]))
 
     def degrees_of(self, nodes: IntArray) -> DoubleArray:
         """``d_u`` of some nodes, without a look at the others."""
@@ -363,10 +363,10 @@ class Graph:
         if self.edge_weight is None:
             return np.asarray(last - first, np.float64)
         rows = zip(first.tolist(), last.tolist(), strict=True)
-        return self._divisible(np.array([self.edge_weight[a:b].sum(dtype=np.float64) for a, b in rows]))
+        return self._checked_degrees(np.array([self.edge_weight[a:b].sum(dtype=np.float64) for a, b in rows]))
 
-    def _divisible(self, degrees: DoubleArray) -> DoubleArray:
-        """``degrees``, unless a store was altered so that one is too small to divide by."""
+    def _checked_degrees(self, degrees: DoubleArray) -> DoubleArray:
+        """Raise if a degree is too small to divide by, as in a store that was altered."""
         if degrees.min(initial=np.inf) < checks.LEAST_LOOP / 2:
             raise damaged(self.unchecked("edge_weight"), self.name, f"a node has a degree below {checks.LEAST_LOOP:g}")
         return degrees

@@ -234,7 +234,7 @@ def append_store(
     _check_options(features, labels, impute=impute, label=label)
     base = BaseStore.opened(store)
     if Path(os.path.realpath(output)).is_relative_to(os.path.realpath(store)):
-        raise InputError(f"{output}: is the store to add to, or in it; expected another name for the new store")
+        raise InputError(f"{output}: is the store to add to, or lies inside it; choose another name for the new store")
     budget = memory_budget(memory)
     given = _sources(budget, edges=edges, features=features, labels=labels)
     with open_layout(given["edges"]) as whole:

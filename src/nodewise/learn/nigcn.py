@@ -61,7 +61,7 @@ class HeldOut(NamedTuple):
 
     @property
     def cleanest(self) -> BoolArray:
-        """Those that chose nothing or, where there are none, all."""
+        """Mask of the nodes that had no part in choosing the model; all nodes if there are none."""
         return self.chose_nothing if self.chose_nothing.any() else np.ones(self.nodes.size, bool)
 
 

@@ -35,7 +35,7 @@ def connection_limit() -> int:
     room = soft - BACKLOG - OTHER_FILES
     if room < LEAST_CONNECTIONS:
         raise InputError(
-            f"only {soft} files may be open at a time, too few for a server; raise the limit, as with ulimit -n 1024"
+            f"only {soft} files may be open at a time, too few for a server; raise the hard limit (ulimit -Hn) to 1024"
         )
     return min(MOST_CONNECTIONS, soft // 2, room)
 

@@ -6,6 +6,7 @@ import gc
 import logging
 import multiprocessing
 import os
+import select
 import signal
 import socket
 import sys
@@ -13,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -31,24 +33,37 @@ from nodewise.serve.guards import HERE
 SETTINGS = "NODEWISE_SERVE"  # prefix of the variables by which workers learn what to serve
 AGAIN = 5.0  # seconds until a worker that could not start is started again
 LOGGERS = ("nodewise", "asyncio", "uvicorn.error")
-MOST_LINES = 100  # that a worker logs
+MOST_LINES, LONGEST_LINE = 100, 1 << 10  # messages that a worker logs; characters by which two are told apart
 
 
 class FewLines(logging.Filter):
-    """Lets each message through once, and only so many: a log that nobody reads stops a server once it is full."""
+    """Lets each message through once, only so many, and none to a pipe that is full, which would stop the server."""
 
     def __init__(self) -> None:
         super().__init__()
         self._seen: set[str] = set()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        known = record.getMessage() in self._seen or len(self._seen) >= MOST_LINES
-        self._seen.add(record.getMessage()[: 1 << 10])
-        return not known
+        message = f"{record.getMessage()[:LONGEST_LINE]} {record.exc_info[:2] if record.exc_info else ''}"
+        if message in self._seen or len(self._seen) >= MOST_LINES or _is_full(sys.stderr):
+            return False
+        self._seen.add(message)
+        return True
+
+
+def _is_full(stream: Any) -> bool:
+    """Whether to write to a pipe would wait for its reader."""
+    try:
+        return not select.select([], [stream], [], 0)[1]
+    except (OSError, ValueError):  # no pipe
+        return False
 
 
 def from_environment() -> FastAPI:
     """The application that the environment describes: each worker of a server makes its own."""
+    few = FewLines()
+    for name in LOGGERS:
+        logging.getLogger(name).addFilter(few)
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
@@ -66,9 +81,6 @@ def from_environment() -> FastAPI:
         logging.getLogger("nodewise").error("a worker cannot start: %s", error)
         time.sleep(AGAIN)
         sys.exit(1)
-    few = FewLines()
-    for name in LOGGERS:
-        logging.getLogger(name).addFilter(few)
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)  # else the search for garbage takes longer than reading a large body
     return app
@@ -128,6 +140,7 @@ def serve(
     ``ready`` is called when model and graph are loaded, and the server is about to listen.
     """
     _check_address(host, port)
+    most = connection_limit()
     place, folder = resolve_source(source, data_dir)
     if epsilon is not None:
         check_epsilon(epsilon)
@@ -143,7 +156,7 @@ def serve(
     ready()
     config = uvicorn.Config(
         f"{__name__}:from_environment", factory=True, host=host, port=port, workers=workers,
-        http=Connection, ws="none", h11_max_incomplete_event_size=1 << 16, limit_concurrency=connection_limit(),
+        http=Connection, ws="none", h11_max_incomplete_event_size=1 << 16, limit_concurrency=most,
         timeout_graceful_shutdown=30, backlog=BACKLOG,
         log_level="error", access_log=False, proxy_headers=False, server_header=False,  # no client makes the log grow
     )  # fmt: skip

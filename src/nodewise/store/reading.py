@@ -40,6 +40,7 @@ from nodewise.store.manifest import (
 from nodewise.store.names import Names, read_names
 
 VERIFY_UP_TO = 64 << 20  # bytes; larger stores are verified only on request, so that they open at once
+ATTEMPTS = 100  # at a store that others replace as it is opened
 Arrays = dict[str, Any]  # by file name
 
 
@@ -56,20 +57,21 @@ def open_store(path: atomic.AnyPath, verify: bool | None = None) -> Graph:
     Graph(nodes=2, edges=1)
     """
     folder = Path(path)
-    while True:
-        before = _number(folder)
+    for left in reversed(range(ATTEMPTS)):
+        before = _inode(folder)
         try:
             graph = _opened(folder, verify)
-        except StoreError:
-            if _number(folder) == before:
+        except OSError:  # a StoreError is one, too
+            if _inode(folder) == before or not left:
                 raise
         else:
-            if _number(folder) == before:
+            if _inode(folder) == before:
                 return graph
+    raise StoreError(f"{folder}: is replaced again and again; open it once nothing writes to it")
 
 
-def _number(folder: Path) -> tuple[int, int]:
-    """What tells a folder from another that takes its name."""
+def _inode(folder: Path) -> tuple[int, int]:
+    """What distinguishes a folder from another that takes its name."""
     try:
         state = folder.stat()
     except OSError:

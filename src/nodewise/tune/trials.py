@@ -87,7 +87,7 @@ class Trials:
         self._starts = [point, *neighbours(point, self.bank.hops)]
 
     def run(self, study: optuna.Study, trials: list[Trial], count: int, deadline: float) -> Iterator[None]:
-        """Add ``count`` to ``trials``, as ``study`` proposes them, if time allows; yields after each.
+        """Append up to ``count`` trials that ``study`` proposes to ``trials``, in place; yields after each.
 
         A batch is proposed at once, so that the result does not depend on how many trials run at the same time.
         Diffusion uses all threads; small networks can use only one, so each trial has a process of its own.
