@@ -102,7 +102,7 @@ def typed(kind: Any, value: Any, name: str = "content") -> Any:
     """
     if kind is Any or type(value) is kind or (kind is float and type(value) is int):
         return value
-    origin, inner = get_origin(kind), get_args(kind)
+    origin, inner = _form(kind)
     if origin in (Union, UnionType):
         made = _first_that_fits(kind, value, name)
     elif origin is Literal and isinstance(value, str) and value in inner:
@@ -122,7 +122,7 @@ def typed(kind: Any, value: Any, name: str = "content") -> Any:
 
 
 def _first_that_fits(union: Any, value: Any, name: str) -> Any:
-    for kind in get_args(union):
+    for kind in _form(union)[1]:
         with contextlib.suppress(ValueError):
             return typed(kind, value)
     raise _wrong(union, value, name)
@@ -152,6 +152,12 @@ def typed_fields(
 
 
 _hints = functools.cache(get_type_hints)
+
+
+@functools.cache
+def _form(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    """What a type hint is made of: ``list[int]`` of list and ``(int,)``."""
+    return get_origin(kind), get_args(kind)
 
 
 @functools.cache

@@ -7,6 +7,7 @@ Names, types, shapes and sizes are checked when a store is opened, and values wh
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -87,7 +88,12 @@ def _opened(folder: Path, verify: bool | None) -> Graph:
         verify = described.bytes <= VERIFY_UP_TO
     if verify:
         check_blocks(folder, described.files)
-    arrays: Arrays = {name: _mapped(folder / name, file) for name, file in described.files.items() if name != NAMES}
+    real = os.path.realpath(folder)  # once; and if it is a link, it may lead elsewhere later
+    arrays: Arrays = {
+        name: _mapped(os.path.join(real, name), folder / name, file)
+        for name, file in described.files.items()
+        if name != NAMES
+    }
     for indptr, values in ((INDPTR, INDICES), (SPARSE[2], SPARSE[1])):
         if indptr in arrays:
             first, last, expected = arrays[indptr][0], arrays[indptr][-1], arrays[values].size
@@ -142,9 +148,9 @@ def _graph(folder: Path, described: Manifest, arrays: Arrays) -> Graph:
     return graph
 
 
-def _mapped(path: Path, file: StoredFile) -> AnyArray:
+def _mapped(real: str, path: Path, file: StoredFile) -> AnyArray:
     try:
-        array: AnyArray = np.lib.format.open_memmap(path, mode="r")  # not np.load, which also opens archives
+        array: AnyArray = np.lib.format.open_memmap(real, mode="r")  # not np.load, which also opens archives
     except Exception as error:  # numpy evaluates the header as a literal, which can fail in any way
         raise StoreError(f"{path}: is not an .npy file ({error}); {REPAIR}") from error
     if array.dtype.str != file.dtype or array.shape != file.shape or not array.flags.c_contiguous:
