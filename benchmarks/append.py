@@ -8,38 +8,18 @@ Both write the same adjacency, each in a process of its own that reports its tim
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
+from measuring import measured
 from nodewise._util.memory import show_bytes
-
-RUN = """
-import json, re, sys, time
-from pathlib import Path
 from nodewise.importing import append_store, import_store
-started = time.perf_counter()
-{call}
-seconds = time.perf_counter() - started
-peak = 1024 * int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
-print(json.dumps({{"seconds": seconds, "peak_bytes": peak}}))
-"""
-IMPORT = RUN.format(call="import_store(sys.argv[1], sys.argv[2], memory=sys.argv[3], ids=sys.argv[4])")
-APPEND = RUN.format(call="append_store(sys.argv[4], sys.argv[2], sys.argv[1], memory=sys.argv[3])")
-
-
-def timed(code: str, *arguments: Any) -> dict[str, float]:
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
 def written(path: Path, ends: np.ndarray) -> Path:
@@ -56,9 +36,9 @@ def compare(folder: Path, kind: str, count: int, memory: str) -> None:
     ends[0, count : count + count // 1000] = count // 10 + np.arange(count // 1000)  # new nodes
     ids, end = "names" if kind == "names" else "integers", ".npy" if kind == "npy" else ".csv"
     old, new, everything = (folder / name for name in ("old", "new", "all"))
-    timed(IMPORT, written(folder / f"{kind}-old{end}", ends[:, :count]), old, memory, ids)
-    added = timed(APPEND, written(folder / f"{kind}-new{end}", ends[:, count:]), new, memory, old)
-    again = timed(IMPORT, written(folder / f"{kind}-all{end}", ends), everything, memory, ids)
+    measured(import_store, written(folder / f"{kind}-old{end}", ends[:, :count]), old, memory=memory, ids=ids)
+    added = measured(append_store, old, new, written(folder / f"{kind}-new{end}", ends[:, count:]), memory=memory)
+    again = measured(import_store, written(folder / f"{kind}-all{end}", ends), everything, memory=memory, ids=ids)
     assert np.array_equal(*(np.load(store / "indices.npy", mmap_mode="r") for store in (new, everything)))
     for name, result in (("append", added), ("import", again)):
         print(f"{kind}: {name} {result['seconds']:.1f} s, at most {show_bytes(result['peak_bytes'])}")

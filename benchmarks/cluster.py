@@ -11,7 +11,6 @@ shards are compared, byte for byte, with those made without Ray.
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import os
 import tempfile
@@ -21,6 +20,7 @@ from typing import Any
 import ray
 
 import nodewise as nw
+from measuring import keep
 from nodewise.batch import run
 from nodewise.learn.evaluate import versions
 
@@ -100,8 +100,7 @@ def main() -> None:
         "versions": {**versions(), "ray": ray.__version__},
     }
     print(f"two workers against one: {result['ratio']:.2f} times")
-    if args.output:
-        args.output.write_text(json.dumps(result, indent=2) + "\n")
+    keep(result, args.output)
 
 
 if __name__ == "__main__":

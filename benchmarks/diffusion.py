@@ -12,9 +12,7 @@ time is the best of several, engines taking turns.
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ import numpy as np
 from numba import njit
 
 import nodewise as nw
+from measuring import best_of, keep
 from nodewise.diffusion.aggregate import weighted_sum
 from nodewise.diffusion.kernels import walking as kernels
 from nodewise.diffusion.walks import Sampling, walk
@@ -52,17 +51,6 @@ def one_walk_at_a_time(indptr, indices, targets, length, theta, hops, seed, weig
         for j in range(found):
             weights[seen[j]] = 0.0
     return steps
-
-
-def best_of(repeats: int, *functions: Callable[[], Any]) -> list[float]:
-    """The best time of each function, taking turns so that a busy moment hits them all."""
-    times = [float("inf")] * len(functions)
-    for _ in range(repeats):
-        for i, function in enumerate(functions):
-            started = time.perf_counter()
-            function()
-            times[i] = min(times[i], time.perf_counter() - started)
-    return times
 
 
 def walk_speed(graph: nw.Graph) -> dict[str, Any]:
@@ -205,9 +193,7 @@ def main() -> None:
     result["planner"] = planner(os.environ.get("NODEWISE_DATA"))
     result["versions"] = versions()
     show(result)
-    if arguments.output:
-        arguments.output.parent.mkdir(parents=True, exist_ok=True)
-        arguments.output.write_text(json.dumps(result, indent=2) + "\n")
+    keep(result, arguments.output)
 
 
 if __name__ == "__main__":

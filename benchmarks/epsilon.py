@@ -18,6 +18,7 @@ from sklearn.metrics import f1_score, log_loss
 
 import nodewise as nw
 import serving
+from measuring import keep, kept
 from nodewise._util.types import IntArray
 
 VALUES = (0.01, 0.015, 0.02, 0.03, 0.05)
@@ -54,13 +55,13 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=["million", "papers"])
     parser.add_argument("-o", "--output", type=Path, required=True)
     options = parser.parse_args()
-    found = json.loads(options.output.read_text()) if options.output.exists() else {}
+    found = kept(options.output)
     serving.FOLDER.mkdir(parents=True, exist_ok=True)
     for name in options.names:
         graph, parts = parts_of(name)
         found[name] = {str(epsilon): measured(graph, parts, epsilon) for epsilon in VALUES}
         print(name, json.dumps(found[name], indent=1), flush=True)
-        options.output.write_text(json.dumps(found, indent=1) + "\n")
+        keep(found, options.output)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,8 @@ import numpy as np
 import torch
 
 import nodewise as nw
-from nodewise.formats.split_file import read_split_file
+from learning import splits_of
+from measuring import keep, kept
 
 NODES, TOP = 200, 5
 
@@ -135,16 +135,15 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where serving.py keeps its graphs")
     parser.add_argument("-o", "--output", type=Path, required=True)
     options = parser.parse_args()
-    found = json.loads(options.output.read_text()) if options.output.exists() else {}
+    found = kept(options.output)
     for name in options.names:
         if options.folder is not None:
             found[name] = seconds_per_node(options.folder, name)
         else:
-            graph = nw.load(name)
-            (split, *_) = read_split_file(Path(os.environ["NODEWISE_DATA"], "splits", f"{name}.npz"), graph.num_nodes)
+            graph, split = nw.load(name), splits_of(name)[0]
             found[name] = {"nodewise": by_nodewise(graph, split), "GNNExplainer": by_gnn_explainer(graph, split)}
         print(name, json.dumps(found[name]), flush=True)
-        options.output.write_text(json.dumps(found, indent=1) + "\n")
+        keep(found, options.output)
 
 
 if __name__ == "__main__":

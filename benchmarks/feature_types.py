@@ -9,7 +9,6 @@ with its preset, the same engine, splits and seeds. Times are not compared: the 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import tempfile
@@ -20,7 +19,8 @@ import numpy as np
 import scipy.sparse as sp
 
 import nodewise as nw
-from nodewise.formats.split_file import read_split_file
+from learning import splits_of
+from measuring import keep
 from nodewise.graph.features import Quantized
 from nodewise.learn.evaluate import evaluate, versions
 from nodewise.store import open_store, write_store
@@ -44,9 +44,8 @@ def feature_bytes(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.glob("feature*.npy"))
 
 
-def measure(name: str, data: str, splits: int) -> list[dict[str, Any]]:
-    graph = nw.load(name, data)
-    chosen = read_split_file(Path(data, "splits", f"{name}.npz"), graph.num_nodes)[:splits]
+def measure(name: str, splits: int) -> list[dict[str, Any]]:
+    graph, chosen = nw.load(name), splits_of(name)[:splits]
     nodes = np.concatenate([chosen[0].train, chosen[0].val])
     engine = nw.NIGCN(**nw.presets[name]).row_maker.settled(graph, nodes).params.engine
     rows = []
@@ -72,13 +71,10 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("-o", "--output", type=Path, help="write the result as JSON")
     arguments = parser.parse_args()
-    data = os.environ.get("NODEWISE_DATA")
-    if not data:
+    if not os.environ.get("NODEWISE_DATA"):
         parser.error("set NODEWISE_DATA to the folder of data sets and splits")
-    rows = [row for name in DATASETS for row in measure(name, data, arguments.splits)]
-    if arguments.output:
-        arguments.output.parent.mkdir(parents=True, exist_ok=True)
-        arguments.output.write_text(json.dumps({"rows": rows, "versions": versions()}, indent=2) + "\n")
+    rows = [row for name in DATASETS for row in measure(name, arguments.splits)]
+    keep({"rows": rows, "versions": versions()}, arguments.output)
 
 
 if __name__ == "__main__":

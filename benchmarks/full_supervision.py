@@ -12,10 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -23,36 +20,12 @@ from typing import Any
 import numpy as np
 
 import nodewise as nw
+from measuring import Watch, alone, keep, status_bytes
 from nodewise.learn.evaluate import versions
 from nodewise.learn.rows import DiffusedRows
 from nodewise.store import open_store, write_store
 
 EPOCHS = 10
-
-
-def anonymous_bytes() -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("RssAnon"):
-            return int(line.split()[1]) << 10
-    return 0
-
-
-class Watch:
-    """The most anonymous memory this process had while it was watched."""
-
-    def __enter__(self) -> Watch:
-        self.peak, self._done = 0, threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-        self._thread.start()
-        return self
-
-    def _look(self) -> None:
-        while not self._done.wait(0.02):
-            self.peak = max(self.peak, anonymous_bytes())
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join()
 
 
 class Seen:
@@ -95,7 +68,7 @@ def run(store: Path, labelled: int, memory: str | None) -> dict[str, Any]:
     )
     seen = Seen()
     with Watch() as watch:
-        before = anonymous_bytes()
+        before = status_bytes("RssAnon")
         model.fit(graph, train, val, make_rows=seen.make_rows, progress=seen.progress)
         cpu = time.process_time() - seen.cpu
     wall = model.seconds_["training"]
@@ -119,25 +92,16 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=1_200_000)
     parser.add_argument("--labelled", type=int, default=1_000_000)
     parser.add_argument("-o", "--output", type=Path, help="write the result as JSON")
-    parser.add_argument("--run", nargs=2, metavar=("STORE", "MEMORY"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.run:
-        store, memory = arguments.run
-        print(json.dumps(run(Path(store), arguments.labelled, None if memory == "default" else memory)))
-        return
     results = []
     with tempfile.TemporaryDirectory() as folder:
         graph = nw.synthetic.dcsbm(arguments.nodes, 20, 50, features=128, signal=0.7, seed=0)
         write_store(graph, Path(folder, "store"))
-        for memory in ("default", "512MB"):
-            command = [sys.executable, __file__, "--labelled", str(arguments.labelled)]
-            command += ["--run", str(Path(folder, "store")), memory]
-            done = subprocess.run(command, check=True, capture_output=True, text=True)
-            results.append(json.loads(done.stdout))
+        for memory in (None, "512MB"):
+            results.append(alone(run, Path(folder, "store"), arguments.labelled, memory))
             print(json.dumps(results[-1], indent=1))
-    if arguments.output:
-        content = {"nodes": arguments.nodes, "labelled": arguments.labelled, "runs": results}
-        arguments.output.write_text(json.dumps({**content, "versions": versions()}, indent=2) + "\n")
+    content = {"nodes": arguments.nodes, "labelled": arguments.labelled, "runs": results}
+    keep({**content, "versions": versions()}, arguments.output)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ What a user of PyTorch Geometric would write first, on the first of the ten spli
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from torch_geometric.nn import GCNConv
 
 import nodewise as nw
 from learning import NAMES, splits_of
+from measuring import keep, kept
 
 EPOCHS, HIDDEN = 200, 64
 
@@ -67,11 +67,11 @@ def main() -> None:
     parser.add_argument("names", nargs="*")
     parser.add_argument("-o", "--output", type=Path, required=True)
     args = parser.parse_args()
-    found = json.loads(args.output.read_text()) if args.output.is_file() else {}
+    found = kept(args.output)
     for name in args.names or NAMES:
         found[name] = run(name)
         print(name, found[name], flush=True)
-        args.output.write_text(json.dumps(found, indent=1) + "\n")
+        keep(found, args.output)
 
 
 if __name__ == "__main__":

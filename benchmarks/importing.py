@@ -16,13 +16,8 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import json
-import multiprocessing
-import re
 import shutil
 import tempfile
-import time
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +26,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
+
+from measuring import best_of, keep, measured
 
 KINDS = ("csv", "csv.gz", "parquet", "npy", "npz", "names.csv", "names.parquet")
 CHUNK = 1 << 22  # edges made at a time
@@ -129,20 +126,6 @@ def by_duckdb(path: Path, kind: str, memory: str) -> int:
 SYSTEMS = {"nodewise": by_nodewise, "pyarrow + numpy": by_numpy, "DuckDB": by_duckdb}
 
 
-def timed(system: str, *file: Any) -> dict[str, Any]:
-    started = time.perf_counter()
-    entries = SYSTEMS[system](*file)
-    seconds = time.perf_counter() - started
-    # Not ru_maxrss, which counts what the parent held when it started the process, too.
-    peak = 1024 * int(re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())[1])
-    return {"seconds": seconds, "peak_bytes": peak, "entries": entries}
-
-
-def measured(system: str, *file: Any) -> dict[str, Any]:
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(timed, system, *file).result()
-
-
 # ---------------------------------------------------------------------- results
 
 
@@ -159,13 +142,8 @@ def in_memory(count: int, nodes: int, repeats: int) -> dict[str, Any]:
         "scipy": lambda: sp.coo_matrix((ones, (source, target)), (nodes, nodes)).tocsr(),
     }
     adjacency.from_edges(source[:1000], target[:1000], nodes)  # compile
-    best = dict.fromkeys(ways, float("inf"))
-    for _ in range(repeats):
-        for name, way in ways.items():
-            started = time.perf_counter()
-            way()
-            best[name] = min(best[name], time.perf_counter() - started)
-    return {name: count / seconds / 1e6 for name, seconds in best.items()}
+    best = best_of(repeats, *ways.values())
+    return {name: count / seconds / 1e6 for name, seconds in zip(ways, best, strict=True)}
 
 
 def compared(folder: Path, kind: str, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -174,7 +152,8 @@ def compared(folder: Path, kind: str, arguments: argparse.Namespace) -> dict[str
     write(path, kind, arguments.edges, arguments.nodes)
     row: dict[str, Any] = {"kind": kind, "input_bytes": path.stat().st_size, "systems": {}}
     for system in arguments.systems:
-        found = measured(system, path, kind, arguments.memory)
+        found = measured(SYSTEMS[system], path, kind, arguments.memory)
+        found["entries"] = found.pop("returned")
         row["systems"][system] = found | {"million_edges_per_second": arguments.edges / found["seconds"] / 1e6}
         shutil.rmtree(folder / "store", ignore_errors=True)
     if len({found["entries"] for found in row["systems"].values()}) > 1:
@@ -216,9 +195,7 @@ def main() -> None:
     from nodewise.learn.evaluate import versions
 
     result["versions"] = versions()
-    if arguments.output:
-        arguments.output.parent.mkdir(parents=True, exist_ok=True)
-        arguments.output.write_text(json.dumps(result, indent=2) + "\n")
+    keep(result, arguments.output)
 
 
 if __name__ == "__main__":

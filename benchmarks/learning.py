@@ -9,7 +9,6 @@ those of ``fit`` and of the test nodes' rows, the graph in memory; run it alone.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import time
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 
 import nodewise as nw
+from measuring import keep
 from nodewise.formats.split_file import read_split_file
 from nodewise.graph.splits import Split, official_split
 from nodewise.learn.calibrate import calibration_error
@@ -97,13 +97,12 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--splits", type=int, default=10)
     args = parser.parse_args()
-    args.output.mkdir(parents=True, exist_ok=True)
     for name in args.names or NAMES:
         file = args.output / f"{name}.json"
         if file.is_file():
             continue
         result = run(name, args.splits)
-        file.write_text(json.dumps(result, indent=1) + "\n")
+        keep(result, file)
         for row, values in result["rows"].items():
             means = {key: np.mean([v[key] for v in values]) for key in ("test_f1", "calibration_error", "seconds")}
             print(name, row, {key: round(float(value), 4) for key, value in means.items()}, flush=True)

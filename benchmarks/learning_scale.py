@@ -11,10 +11,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
-import resource
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -23,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import nodewise as nw
+from measuring import alone, keep, status_bytes
 
 
 def wide() -> dict[str, Any]:
@@ -38,7 +35,7 @@ def wide() -> dict[str, Any]:
     graph = graph.replace(features=features)
     known = rng.permutation(100_000)
     train, val, test = known[:2500], known[2500:3500], known[3500:5500]
-    before = _peak()
+    before = status_bytes("VmHWM")
     started = time.perf_counter()
     model = nw.NIGCN()
     proba = model.fit_predict_proba(graph, train, val, test)
@@ -48,7 +45,7 @@ def wide() -> dict[str, Any]:
         "stages": model.seconds_,
         "expected": nw.NIGCN().expected_seconds(graph, 2500, 1000, 2000),
         "engine": model.engine_,
-        "peak_bytes": _peak(),
+        "peak_bytes": status_bytes("VmHWM"),
         "peak_bytes_before_fit": before,
         "test_f1": float(np.mean(model.labels_of_proba(proba) == graph.labels[test])),
     }
@@ -68,25 +65,15 @@ def many() -> dict[str, Any]:
     return {"labels": 1_200_000, "seconds_until_rows": time.perf_counter() - started}
 
 
-def _peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-
-
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("-o", "--output", type=Path)
-    parser.add_argument("--only", choices=("wide", "many"))
     args = parser.parse_args()
-    if args.only:
-        print(json.dumps({"wide": wide, "many": many}[args.only]()))
-        return
     found = {}
-    for name in ("wide", "many"):
-        done = subprocess.run([sys.executable, __file__, "--only", name], capture_output=True, text=True, check=True)
-        found[name] = json.loads(done.stdout.splitlines()[-1])
+    for name, run in (("wide", wide), ("many", many)):
+        found[name] = alone(run)
         print(name, found[name], flush=True)
-    if args.output:
-        args.output.write_text(json.dumps(found, indent=1) + "\n")
+    keep(found, args.output)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,6 @@ Beside it the score of a model that had the test nodes in its graph, without the
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import time
 from pathlib import Path
 from statistics import fmean
@@ -17,7 +15,8 @@ from statistics import fmean
 import numpy as np
 
 import nodewise as nw
-from nodewise.formats.split_file import read_split_file
+from learning import splits_of
+from measuring import keep, kept
 
 SPLITS = 3
 
@@ -33,10 +32,7 @@ def without(graph: nw.Graph, out: np.ndarray) -> tuple[nw.Graph, np.ndarray, np.
 
 
 def measure(name: str, split: int) -> dict[str, float]:
-    graph = nw.load(name)
-    train, val, test = read_split_file(Path(os.environ["NODEWISE_DATA"], "splits", f"{name}.npz"), graph.num_nodes)[
-        split
-    ]
+    graph, (train, val, test) = nw.load(name), splits_of(name)[split]
     inside = nw.NIGCN(seed=split).fit(graph, train, val).score(graph, test)
     rest, place, edges = without(graph, test)
     model = nw.NIGCN(seed=split).fit(rest, place[train], place[val])
@@ -61,10 +57,10 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=["coauthor-cs", "arxiv-standin"])
     parser.add_argument("-o", "--output", type=Path, required=True)
     options = parser.parse_args()
-    found = json.loads(options.output.read_text()) if options.output.exists() else {}
+    found = kept(options.output)
     for name in options.names:
         found[name] = [measure(name, split) for split in range(SPLITS)]
-        options.output.write_text(json.dumps(found, indent=1) + "\n")
+        keep(found, options.output)
         inside, new = (100 * fmean(one[key] for one in found[name]) for key in ("inside", "new"))
         print(f"{name}: in the graph all along {inside:.2f}, as new nodes {new:.2f}")
 

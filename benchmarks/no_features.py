@@ -9,7 +9,6 @@ training, 500 validation and 3,000 test nodes of its official parts.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import nodewise as nw
+from measuring import keep
 from nodewise.learn.metrics import macro_f1, micro_f1
 
 
@@ -53,7 +53,7 @@ def main() -> None:
     ):  # fmt: skip
         found[name] = run(graph, nodes)
         print(name, found[name], flush=True)
-        args.output.write_text(json.dumps(found, indent=1) + "\n")
+        keep(found, args.output)
 
 
 if __name__ == "__main__":

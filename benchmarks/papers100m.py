@@ -13,7 +13,6 @@ then with a warm one. Compiling is not counted; it is reported apart.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import subprocess
@@ -27,17 +26,17 @@ import numpy as np
 
 import nodewise as nw
 import papers_store
+from measuring import alone, keep, kept
 from nodewise._util.errors import NodewiseError, StoreError
 from nodewise.datasets.locate import cache_dir
 from nodewise.lab.compare.settings import plain
 from nodewise.learn.evaluate import versions
 from nodewise.store import read_manifest
-from papers_run import PARAMS
+from papers_run import PARAMS, timed_run
 
 SEED = 0
 WARM_RUNS = 3
 SAMPLED_NODES = 2_000
-RUN = Path(__file__).with_name("papers_run.py")
 
 
 def ensure_store(store: Path, scale: float) -> float | None:
@@ -86,13 +85,6 @@ def describe(store: Path) -> dict[str, Any]:
     }
 
 
-def measured(store: Path, small: Path, *options: str) -> dict[str, Any]:
-    """One run in a process of its own."""
-    command = [sys.executable, str(RUN), str(store), str(small), *options]
-    found: dict[str, Any] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
-    return found
-
-
 def predict_all(store: Path, model: Path, output: Path) -> dict[str, Any]:
     """Labels for every node, by the command line."""
     command = [sys.executable, "-m", "nodewise", "predict", str(model), str(store), "--nodes", "all", "-o", str(output)]
@@ -110,10 +102,10 @@ def benchmark(store: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(dir=store.parent, prefix=".papers100m-") as folder:
         small, model = Path(folder, "small"), Path(folder, "model")
         papers_store.write(small, papers_store.LEAST_SCALE, SEED, lambda *_: None)
-        result["cold"] = measured(store, small, "--cold", "--save", str(model))
-        result["warm"] = [measured(store, small) for _ in range(WARM_RUNS)]
+        result["cold"] = alone(timed_run, store, small, cold=True, save=model)
+        result["warm"] = [alone(timed_run, store, small) for _ in range(WARM_RUNS)]
         if arguments.profile:
-            result["profile"] = measured(store, small, "--profile")["profile"]
+            result["profile"] = alone(timed_run, store, small, profiled=True)["profile"]
         if arguments.predict_all:
             result["predict_all"] = predict_all(store, model, Path(folder, "labels"))
     return result
@@ -150,12 +142,11 @@ def show_growth(results: dict[str, Any]) -> None:
         print(f"from scale {low:g} to {high:g}, warm: {times[high] / times[low]:.2f} times the seconds")
 
 
-def keep(path: Path, scale: float, result: dict[str, Any]) -> dict[str, Any]:
+def keep_scale(path: Path, scale: float, result: dict[str, Any]) -> dict[str, Any]:
     """Put the result beside those of other scales; all of them."""
-    kept = json.loads(path.read_text())["scales"] if path.exists() else {}
-    scales = dict(sorted({**kept, f"{scale:g}": result}.items(), key=lambda item: float(item[0])))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"params": plain(PARAMS), "scales": scales}, indent=2) + "\n")
+    found = kept(path).get("scales", {}) | {f"{scale:g}": result}
+    scales = dict(sorted(found.items(), key=lambda item: float(item[0])))
+    keep({"params": plain(PARAMS), "scales": scales}, path)
     return scales
 
 
@@ -194,7 +185,7 @@ def main() -> None:
         sys.exit(str(error))
     show(result)
     if arguments.output:
-        show_growth(keep(arguments.output, arguments.scale, result))
+        show_growth(keep_scale(arguments.output, arguments.scale, result))
     if arguments.remove:
         shutil.rmtree(store)
 

@@ -1,23 +1,21 @@
-"""One timed run in a process of its own: open, diffuse, train, test, and what that took. Prints JSON.
+"""One timed run: open, diffuse, train, test, and what that took.
 
-Started by papers100m.py, for each measurement anew, so that its peak memory is its own.
+papers100m.py makes each in a process of its own, so that its peak memory is its own.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import cProfile
-import json
 import os
 import pstats
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import nodewise as nw
+from measuring import Watch, status_bytes
 from nodewise.diffusion.params import DiffusionConfig
 from nodewise.graph.splits import PARTS, Split
 from nodewise.learn.evaluate import Evaluation, evaluate
@@ -40,37 +38,7 @@ PARAMS: dict[str, Any] = {
     "patience": 60,
     "teach": False,
 }
-SAMPLE_SECONDS = 0.05
 PROFILE_LINES = 25
-
-
-class Watch:
-    """The most anonymous memory that this process held while it was watched; file pages are the kernel's to drop."""
-
-    def __init__(self) -> None:
-        self.peak = 0
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-
-    def _look(self) -> None:
-        while not self._stop.wait(SAMPLE_SECONDS):
-            self.peak = max(self.peak, status_bytes("RssAnon"))
-
-    def __enter__(self) -> Watch:
-        self.peak = status_bytes("RssAnon")
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-        self.peak = max(self.peak, status_bytes("RssAnon"))
-
-
-def status_bytes(field: str) -> int:
-    """A line of /proc/self/status, in bytes."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
 
 
 def bytes_read() -> int | None:
@@ -105,24 +73,41 @@ def run(store: Path, **changes: Any) -> tuple[float, Evaluation]:
     return opened, evaluate(nw.NIGCN(**{**PARAMS, **changes}), graph, [split])
 
 
-def measure(store: Path, profile: cProfile.Profile | None) -> tuple[dict[str, Any], Evaluation]:
-    """Seconds, score, memory and bytes read of one run."""
+def timed_run(
+    store: Path, small: Path, cold: bool = False, profiled: bool = False, save: Path | None = None
+) -> dict[str, Any]:
+    """Seconds, score, memory and bytes read of one run.
+
+    ``small``: a small store of the same kind, to compile the kernels on first. ``cold``: empty the page cache before;
+    ``profiled``: say where the time goes; ``save``: keep the model here.
+    """
+    started = time.perf_counter()
+    run(small, epochs=2)
+    compiled = time.perf_counter() - started
+    cache = drop_page_cache(store) if cold else "as it is"
+    profile = cProfile.Profile() if profiled else None
     before = bytes_read()
     with Watch() as watch, profile or contextlib.nullcontext():
         opened, result = run(store)
     after = bytes_read()
+    peak = status_bytes("VmHWM")
+    if save:
+        result.best.save(save)
     split = result.splits[0]
     seconds = {"open": opened, "diffuse": split.preparation_seconds, "train": split.train_seconds}
     return {
+        "page_cache": cache,
+        "compile_seconds": compiled,
         **{f"{step}_seconds": value for step, value in seconds.items()},
         "total_seconds": sum(seconds.values()),
         "epochs": split.epochs,
         "val_f1": split.val_f1,
         "test_f1": split.test_f1,
-        "peak_resident_bytes": status_bytes("VmHWM"),
+        "peak_resident_bytes": peak,
         "peak_anonymous_bytes": watch.peak,
         "disk_bytes": None if before is None or after is None else after - before,
-    }, result
+        **({"profile": list(profile_lines(profile))} if profile else {}),
+    }
 
 
 def profile_lines(profile: cProfile.Profile) -> Iterator[dict[str, Any]]:
@@ -135,27 +120,3 @@ def profile_lines(profile: cProfile.Profile) -> Iterator[dict[str, Any]]:
     ]:
         where = f"{Path(file).relative_to(package).with_suffix('')}.{function}"
         yield {"function": where, "calls": calls, "seconds": cumulative, "own_seconds": own}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("store", type=Path)
-    parser.add_argument("small", type=Path, help="a small store of the same kind, to compile the kernels on")
-    parser.add_argument("--cold", action="store_true", help="empty the page cache first")
-    parser.add_argument("--profile", action="store_true", help="say where the time goes")
-    parser.add_argument("--save", type=Path, help="keep the model here")
-    arguments = parser.parse_args()
-    started = time.perf_counter()
-    run(arguments.small, epochs=2)
-    warm_up = time.perf_counter() - started
-    cache = drop_page_cache(arguments.store) if arguments.cold else "as it is"
-    profile = cProfile.Profile() if arguments.profile else None
-    measured, result = measure(arguments.store, profile)
-    if arguments.save:
-        result.best.save(arguments.save)
-    lines = {"profile": list(profile_lines(profile))} if profile else {}
-    print(json.dumps({"page_cache": cache, "compile_seconds": warm_up, **measured, **lines}))
-
-
-if __name__ == "__main__":
-    main()

@@ -13,7 +13,6 @@ the residuals of labelled nodes in reach, its strength (which may be 0) chosen o
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +22,7 @@ import torch
 
 import nodewise as nw
 from learning import NAMES, splits_of
+from measuring import keep, kept
 from nodewise.graph.features import normalize
 from nodewise.graph.splits import Split
 from nodewise.learn.cost import UNLABELLED
@@ -135,7 +135,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--splits", type=int, default=3)
     args = parser.parse_args()
-    found = json.loads(args.output.read_text()) if args.output.is_file() else {}
+    found = kept(args.output)
     for regime in REGIMES:
         for name in args.names or NAMES:
             key = f"{name}, {regime}"
@@ -150,7 +150,7 @@ def main() -> None:
             scores = [run(name, graph, split) for split in splits[: 1 if many else None]]
             found[key] = {part: float(np.mean([one[part] for one in scores])) for part in scores[0]}
             found[key]["splits"] = len(scores)
-            args.output.write_text(json.dumps(found, indent=1) + "\n")
+            keep(found, args.output)
             print(key, {part: round(value, 2) for part, value in found[key].items()}, flush=True)
 
 

@@ -54,7 +54,7 @@ def command_line(pid: str) -> bytes:
 class Server:
     """A server that answers once this is made, and is killed in the end."""
 
-    def __init__(self, model: Path, store: Path, *options: str, **popen: Any) -> None:
+    def __init__(self, model: Path, store: Path | str, *options: str, **popen: Any) -> None:
         self.port = free_port()
         command = [sys.executable, "-m", "nodewise", "serve", str(model), str(store), "--port", str(self.port)]
         self.process = subprocess.Popen([*command, *options], **popen)

@@ -12,23 +12,21 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import re
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import attacks
 import nodewise as nw
 import papers_store
+from measuring import keep, kept
+from server_process import Server
 
 CLIENTS, WORKERS, SECONDS = (1, 8, 64), (1, 2), 6.0
-PORT = 8765
 FOLDER = Path(os.environ.get("TMPDIR", "/tmp")) / "nodewise-serving"  # where graphs are made
 
 
@@ -52,43 +50,13 @@ def prepared(name: str, folder: Path) -> tuple[str, int]:
     return source, graph.num_nodes
 
 
-class Server:
-    """A server in a process of its own."""
-
-    def __init__(self, model: Path, source: str, workers: int, *options: str) -> None:
-        command = [sys.executable, "-m", "nodewise", "serve", str(model), source, "--port", str(PORT)]
-        self.process = subprocess.Popen([*command, "--workers", str(workers), *options])
-        deadline = time.monotonic() + 300
-        while time.monotonic() < deadline and self.process.poll() is None:
-            try:
-                asyncio.run(ask([0], 1, 0.2))
-                return
-            except OSError:
-                time.sleep(0.2)
-        raise TimeoutError("the server did not start")
-
-    def memory(self) -> float:
-        """Megabytes that the worker holds, less the pages of mapped files."""
-        text = Path(f"/proc/{self.process.pid}/status").read_text()
-        return float(re.search(r"RssAnon:\s+(\d+)", text)[1]) / 1000
-
-    def stop(self) -> float:
-        """Seconds until it has ended after SIGTERM."""
-        started = time.perf_counter()
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(60)
-        return time.perf_counter() - started
-
-
-async def client(nodes: list[int], until: float, spent: list[float]) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", PORT)
+async def client(port: int, nodes: list[int], until: float, spent: list[float]) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
     for node in nodes:
         if time.perf_counter() > until:
             break
-        body = b'{"nodes": [%d]}' % node
-        head = f"POST /predict HTTP/1.1\r\nhost: 127.0.0.1:{PORT}\r\ncontent-type: application/json\r\n"
         started = time.perf_counter()
-        writer.write(head.encode() + b"content-length: %d\r\n\r\n" % len(body) + body)
+        writer.write(attacks.request(b'{"nodes": [%d]}' % node))
         answer = await reader.readuntil(b"\r\n\r\n")
         if not answer.startswith(b"HTTP/1.1 200"):
             raise OSError(answer[:200])
@@ -97,11 +65,11 @@ async def client(nodes: list[int], until: float, spent: list[float]) -> None:
     writer.close()
 
 
-async def ask(nodes: list[int], clients: int, seconds: float) -> list[float]:
+async def ask(port: int, nodes: list[int], clients: int, seconds: float) -> list[float]:
     """The seconds of each request of so many clients, for so long."""
     spent: list[float] = []
     until = time.perf_counter() + seconds
-    await asyncio.gather(*(client(nodes[place::clients], until, spent) for place in range(clients)))
+    await asyncio.gather(*(client(port, nodes[place::clients], until, spent) for place in range(clients)))
     return spent
 
 
@@ -110,32 +78,30 @@ def measure(name: str, folder: Path, options: list[str]) -> list[dict[str, Any]]
     found = []
     random = np.random.default_rng(1)
     for workers in WORKERS:
-        server = Server(folder / f"{name}-model", source, workers, *options)
-        asyncio.run(ask(random.integers(0, count, 4000).tolist(), 8, 3))  # brings the graph into memory
-        for clients in CLIENTS:
-            spent = asyncio.run(ask(random.integers(0, count, 200_000).tolist(), clients, SECONDS))
-            p50, p99 = (1000 * float(np.quantile(spent, share)) for share in (0.5, 0.99))
-            row = {
-                "workers": workers,
-                "clients": clients,
-                "p50_ms": p50,
-                "p99_ms": p99,
-                "per_second": len(spent) / SECONDS,
-            }
-            print(name, {key: round(value, 2) for key, value in row.items()}, flush=True)
-            found.append(row)
-        found[-1]["stop_seconds"] = server.stop()
+        with Server(folder / f"{name}-model", source, "--workers", str(workers), *options) as server:
+            # This brings the graph into memory.
+            asyncio.run(ask(server.port, random.integers(0, count, 4000).tolist(), 8, 3))
+            for clients in CLIENTS:
+                nodes = random.integers(0, count, 200_000).tolist()
+                spent = asyncio.run(ask(server.port, nodes, clients, SECONDS))
+                p50, p99 = (1000 * float(np.quantile(spent, share)) for share in (0.5, 0.99))
+                row = {"workers": workers, "clients": clients, "p50_ms": p50, "p99_ms": p99}
+                row["per_second"] = len(spent) / SECONDS
+                print(name, {key: round(value, 2) for key, value in row.items()}, flush=True)
+                found.append(row)
+            found[-1]["stop_seconds"] = server.stop()[1]
     return found
 
 
 def follow_memory(name: str, folder: Path, requests: int) -> list[dict[str, float]]:
     source, count = prepared(name, folder)
-    server, curve, step = Server(folder / f"{name}-model", source, 1), [], max(1, requests // 20)
-    for done in range(step, requests + 1, step):
-        asyncio.run(ask(np.random.default_rng(done).integers(0, count, step).tolist(), 64, 1e9))
-        curve.append({"requests": done, "megabytes": server.memory()})
-        print(name, curve[-1], flush=True)
-    server.stop()
+    curve, step = [], max(1, requests // 20)
+    with Server(folder / f"{name}-model", source) as server:
+        for done in range(step, requests + 1, step):
+            nodes = np.random.default_rng(done).integers(0, count, step).tolist()
+            asyncio.run(ask(server.port, nodes, 64, 1e9))
+            curve.append({"requests": done, "megabytes": server.memory()})
+            print(name, curve[-1], flush=True)
     return curve
 
 
@@ -170,7 +136,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, required=True)
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    found = json.loads(options.output.read_text()) if options.output.exists() else {}
+    found = kept(options.output)
     extra = ["--epsilon", options.epsilon] if options.epsilon else []
     for name in options.names:
         if options.profile:
@@ -180,7 +146,7 @@ def main() -> None:
             found[f"{name}, memory"] = follow_memory(name, options.folder, options.requests)
         else:
             found[f"{name}, epsilon {options.epsilon}" if extra else name] = measure(name, options.folder, extra)
-        options.output.write_text(json.dumps(found, indent=1) + "\n")
+        keep(found, options.output)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import attacks
+from measuring import keep, kept
 from server_process import LARGE, Asking, Server, ended, prepared
 from serving_kills import disk, files, kills
 
@@ -174,9 +175,8 @@ def main() -> None:
         else:
             value = parts[part](options.folder)
         print(part, json.dumps(value, indent=1), flush=True)
-        found = json.loads(options.output.read_text()) if options.output.exists() else {}
         key = f"{part}, {options.only}" if options.only else part
-        options.output.write_text(json.dumps(found | {key: value}, indent=1) + "\n")
+        keep(kept(options.output) | {key: value}, options.output)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import MultiLabelBinarizer
 
 import nodewise as nw
+from measuring import keep, kept
 from walk_files import WALKS, Walk
 
 
@@ -152,13 +153,13 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(WALKS))
     args = parser.parse_args()
     file = args.output.with_suffix(".json")
-    results = json.loads(file.read_text()) if file.exists() else {}
+    results = kept(file)
     for name in args.names or WALKS:
         with tempfile.TemporaryDirectory(prefix="walk-") as folder:
             results[name] = take(name, Path(folder))
         print(name, results[name]["scores"], flush=True)
         results = {name: results[name] for name in WALKS if name in results}
-        file.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+        keep(results, file)
         args.output.with_suffix(".md").write_text(page(results), encoding="utf-8")
 
 

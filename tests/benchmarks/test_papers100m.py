@@ -1,8 +1,6 @@
 """benchmarks/papers100m.py: the graph it times is the one it promises."""
 
 import json
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -21,6 +19,7 @@ import papers100m
 import papers_run
 import papers_store
 import weak_features
+from measuring import alone
 from nodewise.report.describe import edge_homophily
 from nodewise.store import verify_store
 
@@ -288,8 +287,7 @@ def test_the_graph_is_described_as_it_is(store):
 
 def test_a_run_reports_times_score_and_memory(store):
     """Chance finds one label in 172."""
-    command = [sys.executable, str(papers100m.RUN), str(store), str(store), "--profile"]
-    found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    found = alone(papers_run.timed_run, store, store, profiled=True)
     steps = [found[f"{step}_seconds"] for step in ("open", "diffuse", "train")]
     assert min(steps) > 0
     assert found["total_seconds"] == pytest.approx(sum(steps))
@@ -311,9 +309,9 @@ def test_without_the_right_to_empty_the_page_cache_each_file_of_the_store_leaves
 
 def test_results_of_several_scales_stand_side_by_side(tmp_path):
     path = tmp_path / "results" / "papers100m.json"
-    papers100m.keep(path, 1.0, {"warm": [{"total_seconds": 3.0}]})
-    papers100m.keep(path, 0.01, {"warm": [{"total_seconds": 9.0}]})
-    papers100m.keep(path, 0.01, {"warm": [{"total_seconds": 2.0}]})
+    papers100m.keep_scale(path, 1.0, {"warm": [{"total_seconds": 3.0}]})
+    papers100m.keep_scale(path, 0.01, {"warm": [{"total_seconds": 9.0}]})
+    papers100m.keep_scale(path, 0.01, {"warm": [{"total_seconds": 2.0}]})
     scales = json.loads(path.read_text())["scales"]
     assert list(scales) == ["0.01", "1"]
     assert scales["0.01"] == {"warm": [{"total_seconds": 2.0}]}
