@@ -68,24 +68,12 @@ def by_gnn_explainer(graph: nw.Graph, split: Any) -> dict[str, Any]:
     from torch_geometric.nn import GCN
     from torch_geometric.utils import k_hop_subgraph
 
+    from gcn_pyg import trained
+
     torch.manual_seed(0)
     data = graph.to_pyg()
     model = GCN(data.num_features, 64, 2, int(data.y.max()) + 1, dropout=0.5)
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4)
-    train, val = torch.from_numpy(split.train), torch.from_numpy(split.val)
-    best, kept = 0.0, model.state_dict()
-    for _ in range(200):
-        model.train()
-        optimizer.zero_grad()
-        loss = torch.nn.functional.cross_entropy(model(data.x, data.edge_index)[train], data.y[train])
-        loss.backward()
-        optimizer.step()
-        model.eval()
-        with torch.no_grad():
-            right = float((model(data.x, data.edge_index)[val].argmax(1) == data.y[val]).float().mean())
-        if right >= best:
-            best, kept = right, {name: value.clone() for name, value in model.state_dict().items()}
-    model.load_state_dict(kept)
+    trained(model, data.x, data.edge_index, data.y, torch.from_numpy(split.train), torch.from_numpy(split.val))
     with torch.no_grad():
         said = model(data.x, data.edge_index).argmax(1)
     explainer = Explainer(

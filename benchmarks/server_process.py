@@ -143,28 +143,21 @@ class Asking(threading.Thread):
             self.failed.append(str(attacks.status_of(answer)))
         return b"connection: close" not in answer.lower()
 
-    def end(self) -> dict[str, float]:
-        """Stop; how long answers took, and how many did not come."""
-        self.ended.set()
-        self.join(35)
-        return summary([self])
-
-
-def summary(asking: list[Asking]) -> dict[str, float]:
-    spent = [1000 * seconds for one in asking for seconds in one.spent]
-    failed = sum(len(one.failed) for one in asking)
-    found: dict[str, float] = {"answered": len(spent), "failed": failed}
-    if spent:
-        found |= {"p50_ms": float(np.median(spent)), "max_ms": max(spent)}
-    return found
+    def end(self) -> dict[str, Any]:
+        """As :func:`ended`, of this one alone."""
+        return ended([self])
 
 
 def ended(load: list[Asking]) -> dict[str, Any]:
+    """Stop; how long answers took, how many did not come, and why."""
     for one in load:
         one.ended.set()
     for one in load:
         one.join(35)
-    return summary(load) | {"reasons": sorted({reason for one in load for reason in one.failed})}
+    spent = [1000 * seconds for one in load for seconds in one.spent]
+    failed = [reason for one in load for reason in one.failed]
+    times = {"p50_ms": float(np.median(spent)), "max_ms": max(spent)} if spent else {}
+    return {"answered": len(spent), "failed": len(failed), **times, "reasons": sorted(set(failed))}
 
 
 def fetch(connection: socket.socket, question: bytes) -> bytes:
