@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import threading
 from collections.abc import Callable
@@ -71,38 +70,31 @@ def _push(
     threads: int | None,
     edges: float,
 ) -> Neighbourhoods:
-    """Let threads take chunks of nodes until none is left. ``edges``: followed at most, besides the first push's."""
+    """Push from chunks of nodes on threads. ``edges``: followed at most, besides the first push's."""
     nodes = np.unique(nodes)
     room = graph.num_nodes  # the most nodes that a push can reach; with edge weights ``edges`` does not bound them
     if graph.edge_weight is None and math.isfinite(edges):
         first = int(np.max(graph.indptr[nodes + 1] - graph.indptr[nodes], initial=0))
         room = min(room, math.ceil(edges) + first + 1)
-    chunks = range(0, nodes.size, CHUNK)
-    sizes = np.zeros(nodes.size, np.int64)
-    found: list[tuple[AnyArray, AnyArray]] = [(np.empty(0), np.empty(0))] * len(chunks)
-    turn, stopped = itertools.count(), threading.Event()
-    adjacency = graph.kernel_adjacency
+    adjacency, kept = graph.kernel_adjacency, CHUNK * min(most, room)
+    sizes, own = np.zeros(nodes.size + 1, np.int64), threading.local()
 
-    def work(_: int) -> None:
-        # Filled from the front: memory is taken only as far as a push reaches.
-        scratch = [np.empty(room, kind) for kind in (np.int64, *[np.float64] * 4, np.int32, np.int32, np.float64)]
-        slots = np.zeros(min(FIRST_SLOTS, graph.num_nodes), np.int32)
-        kept = CHUNK * min(most, room)
-        neighbours, weights = np.empty(kept, node_dtype(graph)), np.empty(kept, np.float32)
-        while (chunk := next(turn)) < len(chunks) and not stopped.is_set():
-            part = slice(chunks[chunk], chunks[chunk] + CHUNK)
-            how = (nodes[part], shares, epsilon, most)
-            total, slots = kernel(*adjacency, *how, slots, *scratch, neighbours, weights, sizes[part])
-            found[chunk] = neighbours[:total].copy(), weights[:total].copy()
+    def work(first: int) -> tuple[AnyArray, AnyArray]:
+        if not hasattr(own, "slots"):  # a thread's first chunk
+            # Filled from the front: memory is taken only as far as a push reaches.
+            own.scratch = [
+                np.empty(room, kind) for kind in (np.int64, *[np.float64] * 4, np.int32, np.int32, np.float64)
+            ]
+            own.slots = np.zeros(min(FIRST_SLOTS, graph.num_nodes), np.int32)
+            own.out = np.empty(kept, node_dtype(graph)), np.empty(kept, np.float32)
+        part, counts = nodes[first : first + CHUNK], sizes[first + 1 : first + 1 + CHUNK]
+        how = (part, shares, epsilon, most, own.slots, *own.scratch, *own.out, counts)
+        total, own.slots = kernel(*adjacency, *how)
+        return own.out[0][:total].copy(), own.out[1][:total].copy()
 
-    threads = thread_count(threads)
-    try:
-        map_chunks(work, range(min(threads, len(chunks))), threads)
-    finally:
-        stopped.set()  # after an error or an interrupt no thread takes another chunk
-    indptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
-    joined = [np.concatenate([part[i] for part in found]) if found else np.empty(0) for i in (0, 1)]
-    return Neighbourhoods(nodes, Weights(indptr, joined[0].astype(node_dtype(graph), copy=False), joined[1]))
+    found = map_chunks(work, range(0, max(1, nodes.size), CHUNK), thread_count(threads))
+    neighbours, weights = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return Neighbourhoods(nodes, Weights(np.cumsum(sizes), neighbours, weights))
 
 
 # ---------------------------------------------------------------------- subgraphs
