@@ -1,6 +1,6 @@
 """Requests that a server must survive: bytes to send, and the statuses that may come back.
 
-`benchmarks/serving_faults.py` and `tests/serve/test_attacks.py` send them.
+`tests/serve/test_attacks.py` and `serving_kills.py` send them.
 """
 
 from __future__ import annotations

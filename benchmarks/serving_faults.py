@@ -1,11 +1,11 @@
-"""What `nodewise serve` does under attack: bad requests, crowds, kills, full disks, files that change.
+"""What `nodewise serve` does under attack: generated requests, crowds, kills, full disks, files that change.
 
     python -m venv /tmp/st-venv && /tmp/st-venv/bin/pip install schemathesis       # for `requests` only
-    python benchmarks/serving_faults.py requests raw crowds kills disk files names -o docs/results/serving-faults.json
+    python benchmarks/serving_faults.py requests crowds kills disk files -o docs/results/serving-faults.json
 
 Linux only; server and clients on this machine, on 127.0.0.1. Each part writes its own figures. `requests`: bodies and
-parameters that schemathesis makes from the server's own OpenAPI document, valid and invalid. `raw`: `attacks.py`.
-`crowds`: many clients that are slow, silent, or do not read. `names`: a graph with a million names.
+parameters that schemathesis makes from the server's own OpenAPI document, valid and invalid. `crowds`: many clients
+that are slow, silent, or do not read. Each attack of `attacks.py` alone is sent by `tests/serve/test_attacks.py`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 
 import attacks
 from measuring import keep, kept
-from server_process import LARGE, Asking, Server, ended, prepared
+from server_process import Asking, Server, prepared
 from serving_kills import disk, files, kills
 
 # ---------------------------------------------------------------------- requests
@@ -56,21 +56,7 @@ def requests(folder: Path, schemathesis: str, examples: int, only: str | None) -
         }
 
 
-# ---------------------------------------------------------------------- raw bytes and crowds
-
-
-def raw(folder: Path) -> dict[str, Any]:
-    """Each attack alone, and a normal question right after it."""
-    found: dict[str, Any] = {}
-    with Server(*prepared(folder)) as server:
-        for name, (data, allowed) in (attacks.framing() | attacks.bodies()).items():
-            beside = Asking(server, pause=0.01)
-            status = attacks.status_of(attacks.send(server.port, data, 0.5 if allowed == {attacks.GONE} else 60))
-            row = {"status": status, "as expected": status in allowed} | beside.end()
-            found[name] = row | {"megabytes": server.memory()}
-            print(name, found[name], flush=True)
-        found["after all"] = {"answers": server.answers(), "exit code": server.stop()[0]}
-    return found
+# ---------------------------------------------------------------------- crowds
 
 
 @contextmanager
@@ -132,34 +118,8 @@ def crowds(folder: Path) -> dict[str, Any]:
     return found
 
 
-# ---------------------------------------------------------------------- names
-
-
-def names(folder: Path) -> dict[str, Any]:
-    """What looking for names among a million costs, and what a question beside it then takes."""
-    unknown = json.dumps({"nodes": ["author 0x00500"]}).encode()
-    many = json.dumps({"nodes": [f"author {17 * place:07d}" for place in range(256)]}).encode()
-    cases = {
-        "no load": attacks.get("/healthz"),
-        "256 names": attacks.request(many),
-        "an unknown name": attacks.request(unknown),
-        "an unknown name of 1,000 letters": attacks.request(json.dumps({"nodes": ["author 0" * 125]}).encode()),
-        "an unknown name to explain": attacks.request(b'{"node": "aothor 0000500"}', "/explain"),
-        "names that begin with 'author 09999'": attacks.get("/nodes?prefix=AUTHOR%2009999"),
-        "names that begin with 'zz'": attacks.get("/nodes?prefix=zz"),
-    }
-    found: dict[str, Any] = {}
-    with Server(*prepared(folder, LARGE)) as server:
-        for name, question in cases.items():
-            clients, beside = [Asking(server, question) for _ in range(4)], Asking(server, pause=0.02)
-            time.sleep(8)
-            found[name] = {"beside, 4 clients": beside.end()} | {"of its own": ended(clients)}
-            print(name, found[name], flush=True)
-    return found
-
-
 def main() -> None:
-    parts = {"raw": raw, "crowds": crowds, "kills": kills, "disk": disk, "files": files, "names": names}
+    parts = {"crowds": crowds, "kills": kills, "disk": disk, "files": files}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="+", choices=["requests", *parts])
     parser.add_argument("--folder", type=Path, default=Path(os.environ.get("TMPDIR", "/tmp")) / "nodewise-faults")
