@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -54,13 +54,6 @@ class Stored(NamedTuple):
     split: FinishedSplit
 
 
-class _Facts(TypedDict):
-    """What is beside the result in its file."""
-
-    settings: dict[str, Any]
-    params: dict[str, Any]
-
-
 def write_splits(path: Path, splits: Sequence[Split]) -> None:
     """An ``.npz`` that :func:`nodewise.formats.split_file.read_split_file` reads."""
     with new_file(path) as temporary, temporary.open("wb") as stream:
@@ -82,13 +75,13 @@ def read_results(folder: Folder, method: str, asked: int, settings: Mapping[str,
 def _read_result(file: Path) -> Stored:
     try:
         content = read_json(file)
-        facts = typed_fields(_Facts, content, others=True)
+        facts = typed_fields(Stored, content, besides=("split",), others=True)
         split = FinishedSplit(**typed_fields(FinishedSplit, content, others=True))
         scores = [split.val_f1, split.test_f1, split.test_macro_f1, split.test_calibration_error]
         seconds = [split.preparation_seconds, split.train_seconds]
         if not all(0 <= score <= 1 for score in scores if score is not None) or not all(0 <= s < AGES for s in seconds):
             raise ValueError("a score or a time is out of bounds")
-        return Stored(facts["settings"], facts["params"], split)
+        return Stored(**facts, split=split)
     except (OSError, ValueError) as error:
         raise StoreError(
             f"{file}: cannot be read as a result ({error}); delete it and run the command again"

@@ -153,5 +153,5 @@ def _offsets() -> Iterator[tuple[tuple[float, float], dict[str, str]]]:
 
 def _shared(a: Any, b: Any) -> float:
     """The area that two boxes share."""
-    width, height = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
-    return float(max(0.0, width) * max(0.0, height))
+    both = a.intersection(a, b)
+    return 0.0 if both is None else float(both.width * both.height)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.stats import geom, poisson
 
 from nodewise._util.plotting import BLUE, GREY
 from nodewise._util.types import DoubleArray
@@ -38,9 +38,7 @@ def run(context: Context) -> Result:
 def _closed_form(name: str, omega: float, hops: int) -> DoubleArray:
     """PageRank weighs hops by a geometric distribution, the heat kernel by a Poisson distribution."""
     hop = np.arange(hops)
-    if name == "PPR":
-        return np.asarray((1 - omega) * omega**hop)
-    return np.asarray(np.exp(hop * np.log(omega) - gammaln(hop + 1) - omega))
+    return np.asarray(geom.pmf(hop + 1, 1 - omega) if name == "PPR" else poisson.pmf(hop, omega))
 
 
 def _shape(omega: float, rho: float) -> list[Cell]:
