@@ -478,7 +478,8 @@ def test_a_method_that_did_not_finish_is_neither_best_nor_ranked(cora):
 
 @pytest.mark.filterwarnings("ignore:.*no training node")
 def test_labels_are_a_share_of_all_nodes(tiny, in_process, monkeypatch):
-    monkeypatch.setitem(facts("labels"), "rows", {"NIGCN": facts("labels")["rows"]["NIGCN"]})
+    for name in ("labels", "labels_seconds"):
+        monkeypatch.setitem(facts(name), "rows", {"NIGCN": facts(name)["rows"]["NIGCN"]})
     (record,) = reproduce(["labels"], tiny)
     assert [asked[2] for asked in in_process] == [round(f * 2_200) for f in (0.004, 0.008, 0.01, 0.02, 0.05)]
     assert record.tables[0].rows[0][1] == [67.24, 0.60]

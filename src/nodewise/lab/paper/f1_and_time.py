@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from nodewise._util.plotting import BLUE, GREY
@@ -130,7 +131,7 @@ def _table_of(name: str) -> str:
 def _time_table(figure: str, found: Sequence[Found]) -> Table:
     note = "Preparation and training of one split, the mean over splits. A stand-in is smaller than the original."
     groups = [(subject.title, subject.name, comparison) for subject, comparison in found]
-    return side_by_side(TITLES[figure], figure, facts(figure)["rows"], groups, lambda row: row.seconds, note, "min")
+    return side_by_side(TITLES[figure], figure, groups, attrgetter("seconds"), note, "min")
 
 
 def _time_sentence(found: Found) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
-from nodewise.lab.compare import Comparison, MethodRow
+from nodewise.lab.compare import Comparison
 from nodewise.lab.paper.experiments import Context
 from nodewise.lab.paper.plotting import draw_line, picture
 from nodewise.lab.paper.published import facts
@@ -33,19 +34,11 @@ def run(context: Context) -> Result:
     return Result(_sentences(found) + notes, _tables(found), [_figure(found, subject)], [ran_on])
 
 
-def _f1(row: MethodRow) -> float | None:
-    return middle(f1_cell(row))
-
-
-def _seconds(row: MethodRow) -> float | None:
-    return row.seconds
-
-
 def _sentences(found: Found) -> list[str]:
     said = []
-    for what, read, unit in (("F1", _f1, "%"), ("time", _seconds, " s")):
+    for what, cell, unit in (("F1", f1_cell, "%"), ("time", attrgetter("seconds"), " s")):
         for fraction, comparison in found.items():
-            values = {method: read(row_of(comparison, method)) for method in facts("labels")["rows"]}
+            values = {method: middle(cell(row_of(comparison, method))) for method in facts("labels")["rows"]}
             known = [f"{method} {value:.2f}{unit}" for method, value in values.items() if value is not None]
             if known:
                 said.append(f"{100 * fraction:g}% labelled, {what}: {listed(known)}.")
@@ -55,12 +48,11 @@ def _sentences(found: Found) -> list[str]:
 def _tables(found: Found) -> list[Table]:
     """F1 and seconds, one group of columns per share. No best is marked: a ranking on a stand-in is no evidence."""
     machine = f"Preparation and training of one split. The paper's: {facts('labels_seconds')['machine']}."
-    methods = facts("labels")["rows"]
     groups = [(f"{100 * fraction:g}% labelled", fraction, comparison) for fraction, comparison in found.items()]
     title = "by share of labelled nodes"
     return [
-        side_by_side(f"F1 {title}", "labels", methods, groups, f1_cell, "Micro-F1 in percent."),
-        side_by_side(f"Seconds {title}", "labels_seconds", methods, groups, _seconds, machine),
+        side_by_side(f"F1 {title}", "labels", groups, f1_cell, "Micro-F1 in percent."),
+        side_by_side(f"Seconds {title}", "labels_seconds", groups, attrgetter("seconds"), machine),
     ]
 
 
@@ -70,7 +62,7 @@ def _figure(found: Found, subject: Subject) -> Figure:
     def draw(scores: Any, times: Any) -> None:
         for method in facts("labels")["rows"]:
             rows = [row_of(comparison, method) for comparison in found.values()]
-            draw_line(scores, method, shares, [_f1(row) for row in rows])
+            draw_line(scores, method, shares, [middle(f1_cell(row)) for row in rows])
             draw_line(times, method, shares, [row.seconds for row in rows])
         times.set_yscale("log")
         for axis, title in ((scores, "F1, %"), (times, "Seconds per split")):

@@ -77,7 +77,6 @@ def f1_cell(row: MethodRow) -> Cell:
 def side_by_side(
     title: str,
     name: str,
-    methods: Iterable[str],
     found: Iterable[tuple[str, Any, Comparison]],
     cell: Callable[[MethodRow], Cell],
     note: str,
@@ -85,7 +84,7 @@ def side_by_side(
 ) -> Table:
     """The paper's table ``name`` beside what was found; ``found``: a heading, the paper's column, and what was run."""
     columns = [Column("method")]
-    rows: list[list[Cell]] = [[method] for method in methods]
+    rows: list[list[Cell]] = [[method] for method in facts(name)["rows"]]
     for group, column, comparison in found:
         columns += [Column("paper", ".2f", group, best), Column("here", ".2f", group, best)]
         for row in rows:
