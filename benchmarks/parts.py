@@ -101,15 +101,11 @@ def weights(model: nw.NIGCN, graph: nw.Graph, nodes: np.ndarray) -> Any:
     return nw.diffuse(graph, nodes, **{**vars(maker.on(graph)), "engine": "stratified", "epsilon": 0.05}).matrix
 
 
-def one_hot(labels: np.ndarray) -> np.ndarray:
-    return np.eye(int(labels.max()) + 1, dtype=np.float32)[labels]
-
-
 def labels_in_reach(model: nw.NIGCN, graph: nw.Graph, nodes: np.ndarray, train: np.ndarray) -> np.ndarray:
     reach = weights(model, graph, nodes).tolil()
     reach[np.arange(nodes.size), nodes] = 0
     known = np.zeros((graph.num_nodes, int(graph.labels.max()) + 1), np.float32)
-    known[train] = one_hot(graph.labels)[train]
+    known[train, graph.labels[train]] = 1
     return normalize(np.asarray(reach.tocsr() @ known, np.float32), "l1")
 
 
