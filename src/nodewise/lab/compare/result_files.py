@@ -61,12 +61,12 @@ def write_splits(path: Path, splits: Sequence[Split]) -> None:
         np.savez(stream, **tables)
 
 
-def read_results(folder: Folder, method: str, asked: int, settings: Mapping[str, Any] | None) -> list[Stored]:
-    """The splits that ``method`` has finished; results with other settings are refused (None: settings unknown)."""
+def read_results(folder: Folder, method: str, asked: int, settings: Mapping[str, Any]) -> list[Stored]:
+    """The splits that ``method`` has finished; results with other settings are refused."""
     files = [folder.result(method, split) for split in range(asked)]
     found = [_read_result(file) for file in files if file.is_file()]
     for stored in found:
-        if settings is not None and stored.settings != settings:
+        if stored.settings != settings:
             other = difference(stored.settings, settings)
             raise StoreError(f"{folder.path}: holds results of {method} with other settings: {other}; {REFUSED}")
     return found

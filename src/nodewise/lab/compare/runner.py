@@ -85,8 +85,8 @@ def compare(
         for name in names:  # refuse other settings before the work begins
             read_results(place, name, len(splits), chosen[name])
         every = list(range(len(splits)))
-        tasks = [Task(str(place.path), *where, name, chosen[name] or {}, cores, inductive, every) for name in names]
-        rows = [_row(place, task, chosen[task.method], budget, progress or (lambda _: None)) for task in tasks]
+        tasks = [Task(str(place.path), *where, name, chosen[name], cores, inductive, every) for name in names]
+        rows = [_row(place, task, budget, progress or (lambda _: None)) for task in tasks]
         made = Comparison(
             dataset=dataset, source=source, graph=facts, splits=len(splits), split_source=split_source,
             inductive=inductive, budget=budget, seed=seed, threads=cores, machine=describe_machine(),
@@ -112,9 +112,7 @@ def describe_graph(graph: Graph) -> dict[str, Any]:
     }
 
 
-def _row(
-    place: Folder, task: Task, settings: Settings | None, budget: float | None, progress: Callable[[Step], None]
-) -> MethodRow:
+def _row(place: Folder, task: Task, budget: float | None, progress: Callable[[Step], None]) -> MethodRow:
     """Run the splits of ``task`` that are missing, and collect the results of all."""
     name, asked = task.method, len(task.splits)
 
@@ -127,7 +125,7 @@ def _row(
         problem, peak = run_worker(
             replace(task, splits=left), budget, lambda pid: progress(Step(name, asked - len(missing()), asked, pid))
         )
-    stored = read_results(place, name, asked, settings)
+    stored = read_results(place, name, asked, task.settings)
     peaks = [held for held in (peak, *(s.split.peak_memory for s in stored)) if held is not None]
     row = MethodRow(
         method=name,
@@ -154,14 +152,11 @@ def _check_budget(budget: float | None) -> None:
         raise InputError(f"budget={budget}: expected a number of seconds above 0, or None for no limit")
 
 
-def _settings(name: str, source: str, given: Mapping[str, Mapping[str, Any]], seed: int) -> Settings | None:
-    """The parameters of a method; None if its module cannot be loaded, which its worker will then explain."""
+def _settings(name: str, source: str, given: Mapping[str, Mapping[str, Any]], seed: int) -> Settings:
+    """The parameters of a method: those given for it, or its preset."""
     own = {rivals.method_name(method): dict(params) for method, params in given.items()}
     known = registry.lookup(source)  # a store has no presets, whatever it is called
-    try:
-        params = own[name] if name in own else rivals.settings(name, source if known is None else known.name)
-    except ImportError:
-        return None
+    params = own[name] if name in own else rivals.settings(name, source if known is None else known.name)
     try:
         return plain({**params, "seed": seed})
     except (TypeError, ValueError) as error:

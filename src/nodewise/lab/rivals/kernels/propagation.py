@@ -54,7 +54,7 @@ def hop(indptr, indices, weights, inverse, share, dropped, seed, transposed, row
 
 @njit(nogil=True, fastmath={"contract"})
 def push(indptr, indices, weights, inverse, alpha, limits, slots, residue, reserve):
-    """Push every entry of ``residue`` that is beyond its column's limit, until there is none; returns the sweeps.
+    """Push every entry of ``residue`` that is beyond its column's limit, until there is none.
 
     A pushed entry leaves a share ``alpha`` in its node's row of ``reserve``, where the node has one (``slots``), and
     the rest goes to the neighbours, by ``P`` transposed. A column's pushes do not depend on the columns beside it.
@@ -63,10 +63,9 @@ def push(indptr, indices, weights, inverse, alpha, limits, slots, residue, reser
     amounts = np.zeros(width, np.float32)
     far = residue.size > FAR
     kept, sent = np.float32(alpha), np.float32(1.0 - alpha)
-    sweeps, pushed = 0, True
+    pushed = True
     while pushed:
         pushed = False
-        sweeps += 1
         for v in range(slots.size):
             beyond = False
             for c in range(width):
@@ -90,7 +89,6 @@ def push(indptr, indices, weights, inverse, alpha, limits, slots, residue, reser
                     share *= weights[e]
                 for c in range(width):
                     residue[u, c] += share * amounts[c]
-    return sweeps
 
 
 @njit(nogil=True)
