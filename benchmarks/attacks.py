@@ -1,6 +1,6 @@
 """Requests that a server must survive: bytes to send, and the statuses that may come back.
 
-`tests/serve/test_attacks.py` and `serving_kills.py` send them.
+`tests/serve/test_attacks.py` and `serving_faults.py` send them.
 """
 
 from __future__ import annotations
