@@ -36,9 +36,9 @@ def neighbours(entry: str, count: int = 10_000) -> bytes:
     return b'{"nodes": [' + ",".join([node] * 256).encode() + b"]}"
 
 
-def members(value: str, count: int = 500_000) -> str:
-    """So many fields of an object, each with this value."""
-    return ",".join(f'"{i:x}":{value}' for i in range(count))
+def members(value: str) -> str:
+    """Half a million fields of an object, each with this value."""
+    return ",".join(f'"{i:x}":{value}' for i in range(500_000))
 
 
 def framing() -> dict[str, tuple[bytes, set[int]]]:

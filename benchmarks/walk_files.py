@@ -39,13 +39,13 @@ def pairs(labels: Labels) -> list[tuple[str, str]]:
     return [(node, label) for node, all_of_it in labels.items() for label in all_of_it]
 
 
-def hide(labels: Labels, per_class: int) -> tuple[Labels, Labels]:
-    """Known labels, of at most so many nodes per class and at most a third of them; and the others."""
+def hide(labels: Labels) -> tuple[Labels, Labels]:
+    """Known labels, of at most 20 nodes per class and at most a third of them; and the others."""
     classes = defaultdict(list)
     for node, (label,) in sorted(labels.items()):
         classes[label].append(node)
     rng = np.random.default_rng(0)
-    keep = {n for nodes in classes.values() for n in rng.permutation(nodes)[: min(per_class, len(nodes) // 3)]}
+    keep = {n for nodes in classes.values() for n in rng.permutation(nodes)[: min(20, len(nodes) // 3)]}
     return {n: labels[n] for n in labels if n in keep}, {n: labels[n] for n in labels if n not in keep}
 
 
@@ -118,7 +118,7 @@ def manpages(folder: Path) -> Walk:
         texts[node] = " ".join(re.sub(r"([\w.:+-]+) ?\((\d\w*)\)", " ", source).split())
     sections = {n: [n.rsplit(".", 1)[1][0]] for n in texts if texts[n]}
     enough = {s for s, count in Counter(s for (s,) in sections.values()).items() if count >= 20}
-    known, later = hide({n: s for n, s in sections.items() if s[0] in enough}, 20)
+    known, later = hide({n: s for n, s in sections.items() if s[0] in enough})
     write(folder / "refs.csv", ["from", "to"], sorted((a, b) for a, b in edges if b in sections and a != b))
     write(folder / "nodes.csv", ["node", "text", "section"], ((n, texts[n], *known.get(n, [""])) for n in sections))
     write(folder / "later.csv", ["node", "label"], pairs(later))
@@ -148,7 +148,7 @@ def modules(folder: Path) -> Walk:
     edges = sorted((a, b) for a, b in found if a != b)
     tops = {name: name.split(".")[0] for name in sorted({name for edge in edges for name in edge})}
     sizes = Counter(tops.values())
-    known, later = hide({name: [top] for name, top in tops.items() if sizes[top] >= 10}, 20)
+    known, later = hide({name: [top] for name, top in tops.items() if sizes[top] >= 10})
     header = f"# Python modules and what they import\n# Nodes: {len(tops)} Edges: {len(edges)}\n# FromNode ToNode\n"
     (folder / "modules.txt").write_text(header + "".join(f"{a} {b}\n" for a, b in edges))
     write(folder / "labels.csv", ["node", "label"], pairs(known))

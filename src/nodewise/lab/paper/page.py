@@ -10,6 +10,7 @@ from itertools import groupby
 from pathlib import Path
 
 from nodewise._util.memory import show_bytes
+from nodewise._util.words import counted
 from nodewise.lab.compare.table import markdown_table
 from nodewise.lab.paper.experiments import EXPERIMENTS
 from nodewise.lab.paper.published import facts
@@ -77,8 +78,7 @@ def _machine(made: Made) -> str:
     machine, cores = made["machine"], made["machine"]["cores"]
     memory = "" if machine["memory"] is None else f", {show_bytes(machine['memory'])} of memory"
     versions = ", ".join(f"{name} {number}" for name, number in made["versions"].items())
-    counted = f"{cores} {'core' if cores == 1 else 'cores'}"
-    return escape(f"{counted} of {machine['processor']}{memory}, {machine['system']}. {versions}.")
+    return escape(f"{counted(cores, 'core')} of {machine['processor']}{memory}, {machine['system']}. {versions}.")
 
 
 def _contents(records: Sequence[Record]) -> str:
