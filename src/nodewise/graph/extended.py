@@ -18,7 +18,7 @@ from nodewise._util.errors import InputError
 from nodewise._util.types import AnyArray, DoubleArray, Features, IntArray
 from nodewise.graph import checks
 from nodewise.graph.graph import Graph
-from nodewise.graph.names import arrow_strings, expected_name, places_of
+from nodewise.graph.names import Names, arrow_strings, expected_name, places_of
 from nodewise.graph.unchecked import Unchecked
 
 EDGES = "expected (2, E): of each edge one end is new, the other one new or in the graph"
@@ -40,26 +40,6 @@ class JoinedRows:
         back = np.argsort(np.argsort(later, kind="stable"), kind="stable")
         joined = sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
         return joined[back]
-
-
-class JoinedNames(Sequence[str]):
-    """Names of the nodes of a graph, then those of new ones."""
-
-    def __init__(self, first: Sequence[str], second: list[str]) -> None:
-        self.first, self.second = first, second
-
-    def __len__(self) -> int:
-        return len(self.first) + len(self.second)
-
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            return [self[i] for i in range(*place.indices(len(self)))]
-        return self.first[place] if place < len(self.first) else self.second[place - len(self.first)]
-
-    def __arrow_array__(self, type: Any = None) -> Any:
-        import pyarrow as pa
-
-        return pa.chunked_array([*arrow_strings(self.first).chunks, *arrow_strings(self.second).chunks])
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -143,13 +123,20 @@ def extended(
         **own,
         features=joined,
         labels=labels,  # type: ignore[arg-type]
-        node_names=None if graph.node_names is None else JoinedNames(graph.node_names, list(names or ())),
+        node_names=None if names is None else Names(partial(_joined_names, graph, names), graph.num_nodes + count),
         label_names=graph.label_names,
         links=_links(graph, ends, count, edge_weight),
         under=graph,
     )
     found._cache(total_degree=graph.total_degree, least_degree=graph.least_degree, present_labels=graph.present_labels)
     return found
+
+
+def _joined_names(graph: Graph, new: list[str]) -> Any:
+    """A column of the names of the graph, then of new nodes."""
+    import pyarrow as pa
+
+    return pa.chunked_array([*arrow_strings(graph.node_names).chunks, *arrow_strings(new).chunks])
 
 
 def _check_labels(graph: Graph, joined: JoinedRows) -> None:

@@ -27,12 +27,13 @@ from nodewise.formats.layouts import open_layout
 from nodewise.formats.sql import Query
 from nodewise.formats.tables import Frame, ReadOptions, Source, as_source
 from nodewise.graph import Graph
+from nodewise.graph.names import Names
 from nodewise.importing.base_store import BaseStore
 from nodewise.importing.building import import_raw
 from nodewise.importing.feature_stage import check_dtype
 from nodewise.importing.from_files import FileImport
 from nodewise.importing.work_folder import job_of, unchanged, working
-from nodewise.store import Names, open_store
+from nodewise.store import open_store
 
 Ids = Literal["auto", "integers", "names"]
 Impute = Literal["mean", "zero"]

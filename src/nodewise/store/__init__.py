@@ -4,8 +4,8 @@ Every file is an ``.npy`` that any tool can read (names: Parquet), mapped into m
 in milliseconds at any size. The manifest keeps a SHA-256 for each block of each file.
 """
 
+from nodewise.graph.names import Names
 from nodewise.store.manifest import MANIFEST, is_store, read_manifest
-from nodewise.store.names import Names
 from nodewise.store.reading import open_store, verify_store
 from nodewise.store.writing import write_store
 

@@ -22,6 +22,7 @@ from nodewise._util.types import AnyArray
 from nodewise.graph import Graph
 from nodewise.graph.checks import LARGEST, UNKNOWN
 from nodewise.graph.features import Quantized
+from nodewise.graph.names import Names
 from nodewise.graph.unchecked import REPAIR, Unchecked, UncheckedRows
 from nodewise.store.blocks import check_blocks, check_size, slices
 from nodewise.store.manifest import (
@@ -38,7 +39,7 @@ from nodewise.store.manifest import (
     StoredFile,
     read_manifest,
 )
-from nodewise.store.names import Names, read_names
+from nodewise.store.names import read_names
 
 VERIFY_UP_TO = 64 << 20  # bytes; larger stores are verified only on request, so that they open at once
 ATTEMPTS = 100  # at a store that others replace as it is opened
