@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -126,6 +126,16 @@ def first_number(column: Column) -> int | None:
     return _first(pc.match_substring_regex(column.values, NUMBER))
 
 
+def given(column: Column, missing: Sequence[str]) -> IntArray:
+    """The rows with a value: not those that are null, NaN or, as text in any case, one of the words ``missing``."""
+    values = column.values
+    if _is_text(column):
+        words = pa.array(missing, pa.large_string())
+        values = pc.if_else(pc.is_in(pc.utf8_lower(pc.utf8_trim_whitespace(values)), value_set=words), None, values)
+    empty = pc.is_null(values, nan_is_null=bool(pa.types.is_floating(values.type)))
+    return np.flatnonzero(~empty.to_numpy())
+
+
 def is_text_type(kind: Any) -> bool:
     """Whether an Arrow type is text, perhaps with a dictionary."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
@@ -141,8 +151,7 @@ def as_whole(column: Column, low: int, expected: str, high: int = 2**62) -> IntA
     values = column.values
     bad = _first(pc.is_null(values))
     if bad is None and pa.types.is_floating(values.type):
-        bad = _first(pc.invert(pc.and_(pc.is_finite(values), pc.equal(pc.floor(values), values))))
-        values = values if bad is not None else _cast_or_wrong(column, values, expected)
+        values = _cast_or_wrong(column, values, expected)
     elif bad is None and _is_text(column):
         bad = _first(pc.invert(pc.match_substring_regex(values, WHOLE)))
         if bad is None:

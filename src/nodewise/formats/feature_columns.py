@@ -20,7 +20,7 @@ import scipy.sparse as sp
 
 from nodewise._util.errors import InputError
 from nodewise._util.memory import room_for, too_small
-from nodewise._util.types import AnyArray, IntArray
+from nodewise._util.types import AnyArray
 from nodewise.formats import columns
 from nodewise.formats.columns import Column
 from nodewise.formats.csv import TextTable
@@ -65,7 +65,7 @@ class ColumnPlan:
             return numbers_in(column)[:, None]
         column = _decoded(column)
         out = np.zeros((len(column), len(self.names)), np.float32)
-        present = _present(column)
+        present = columns.given(column, MISSING_WORDS)
         if self.categories is not None:
             known = pa.array(self.categories, pa.large_string())
             out[present, pc.index_in(_trimmed(column.subset(present)), value_set=known).to_numpy()] = 1
@@ -122,7 +122,7 @@ class _Seen:
 
     def add(self, column: Column) -> None:
         column = _decoded(column)
-        rows = _present(column)
+        rows = columns.given(column, MISSING_WORDS)
         self.rows, self.present = self.rows + len(column), self.present + rows.size
         present = column.subset(rows)
         if not self.text:
@@ -168,20 +168,10 @@ def _text_columns(table: Table, indices: Sequence[int]) -> set[int]:
     found = set()
     for i, column in zip(may, first or [], strict=False):
         values = columns.decoded(column)
-        present = values.subset(_present(values))
+        present = values.subset(columns.given(values, MISSING_WORDS))
         if len(present) and not columns.has_number(present) and not pc.any(_infinite(present)).as_py():
             found.add(i)
     return found
-
-
-def _present(column: Column) -> IntArray:
-    """The rows whose value is not missing."""
-    values = column.values
-    if pa.types.is_large_string(values.type):
-        words = pa.array(MISSING_WORDS, pa.large_string())
-        values = pc.if_else(pc.is_in(pc.utf8_lower(pc.utf8_trim_whitespace(values)), value_set=words), None, values)
-    missing = pc.is_null(values, nan_is_null=bool(pa.types.is_floating(values.type)))
-    return np.flatnonzero(~missing.to_numpy())
 
 
 def _infinite(column: Column) -> Any:

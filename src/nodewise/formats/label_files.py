@@ -209,15 +209,7 @@ def _codes(column: Column) -> tuple[IntArray, list[str] | None]:
     """One integer per label, -1 for empty ones. Whole numbers stay, names are numbered in alphabetical order."""
     values: Any = column.values
     codes = np.full(len(values), UNKNOWN, np.int64)
-    if pa.types.is_large_string(values.type):
-        trimmed = pc.utf8_lower(pc.utf8_trim_whitespace(values))
-        words = pa.array(UNKNOWN_WORDS, pa.large_string())
-        empty = pc.or_(pc.is_null(values), pc.is_in(trimmed, value_set=words))
-    elif pa.types.is_floating(values.type):
-        empty = pc.fill_null(pc.is_nan(values), True)
-    else:
-        empty = pc.is_null(values)
-    given = np.flatnonzero(~empty.to_numpy())
+    given = columns.given(column, UNKNOWN_WORDS)
     if not given.size:
         return codes, None
     present = column.subset(given)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from nodewise._util.errors import InputError, NodewiseError
+from nodewise._util.errors import InputError
 from nodewise._util.memory import TooLittleMemoryError, available_memory, memory_budget, room_for, show_bytes
 from nodewise._util.os_errors import reading
 from nodewise._util.types import AnyArray
@@ -132,14 +132,6 @@ class NpzFile:
                 f"or use a machine with more memory"
             )
 
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        with reading(self.path):
-            try:
-                yield
-            except (NodewiseError, OSError):
-                raise
-            except Exception as error:  # damaged bytes can make zipfile, its decoders and scipy raise almost anything
-                raise InputError(
-                    f"{self.path}: cannot be read ({error}); expected {KIND}. It may be cut off: copy or save it again"
-                ) from error
+    def _reading(self) -> AbstractContextManager[None]:
+        # Damaged bytes can make zipfile, its decoders and scipy raise almost anything.
+        return reading(self.path, KIND, (Exception,), advice="copy or save it again")

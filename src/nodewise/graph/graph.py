@@ -386,9 +386,7 @@ class Graph:
     @property
     def kernel_weights(self) -> AnyArray:
         """The edge weights as kernels take them: read-only, and empty where edges have none."""
-        weights = np.zeros(0, np.float32) if self.edge_weight is None else self.edge_weight
-        weights.flags.writeable = False
-        return weights
+        return _frozen(np.zeros(0, np.float32)) if self.edge_weight is None else self.edge_weight
 
     @property
     def kernel_adjacency(self) -> tuple[AnyArray, ...]:
@@ -525,6 +523,6 @@ def _dgl_column(graph: Any, frame: str, what: str, name: str | None) -> AnyArray
     return checks.as_array(f"{what}={name!r}", columns[name])
 
 
-def _frozen(array: DoubleArray) -> DoubleArray:
+def _frozen(array: AnyArray) -> AnyArray:
     array.flags.writeable = False
     return array

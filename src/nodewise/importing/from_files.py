@@ -41,7 +41,6 @@ from nodewise.importing.ids import (
     Numbering,
     SeenNodes,
     TakenAsNamesError,
-    check_all_present,
     number_rows,
 )
 from nodewise.importing.name_table import NameTable, TooManyNamesError, estimate_names, table_bytes
@@ -280,15 +279,11 @@ class FileImport:
             stream = FeatureStream(file.rows, file.width, file.dtype) if file.matrix is None else file.matrix
             return stream, self._described(file, file.num_rows())
         read = functools.partial(file.nodes, numbering.names is not None)
-        if file.matrix is not None:
-            if not file.triples:
-                number_rows(file.path, read, numbering, self.add_missing)
-            placed = np.concatenate([np.zeros(0, np.int64), *(numbering.rows(column) for column in read())])
-            count = int(placed.max(initial=-1)) + 1
-            check_all_present(file.path, placed, count, numbering, self.add_missing)
+        placed = None if file.matrix is None else [np.zeros(0, np.int64)]
+        count, in_order = number_rows(file.path, read, numbering, self.add_missing, file.triples, placed)
+        if placed is not None:
             room_for(f"reading {file.path}", self.memory, NODE_BYTES * count)
-            return matrix_of_nodes(file, placed, count), self._described(file, count)
-        count, in_order = number_rows(file.path, read, numbering, self.add_missing)
+            return matrix_of_nodes(file, np.concatenate(placed), count), self._described(file, count)
         rows = file.rows
         if not in_order:  # put them in order through a file of our own
             ordered = self.work.folder / "rows"

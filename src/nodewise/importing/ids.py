@@ -122,7 +122,8 @@ class SeenNodes:
 
     def first_missing(self) -> int:
         """The first node that is not in the set; there must be one below the largest."""
-        byte = int(np.flatnonzero(self.bits != 0xFF)[0])
+        parts = ((first, self.bits[first : first + 4096] != 0xFF) for first in range(0, self.bits.size, 4096))
+        byte = next(first + int(np.argmax(open_)) for first, open_ in parts if open_.any())
         return self.first + 8 * byte + int(np.argmin(np.unpackbits(self.bits[byte : byte + 1], bitorder="little")))
 
 
@@ -146,44 +147,41 @@ class NodeRange:
             )
 
 
-def number_rows(path: Source, read: Read, numbering: Numbering, add_missing: bool) -> tuple[int, bool]:
+def number_rows(
+    path: Source,
+    read: Read,
+    numbering: Numbering,
+    add_missing: bool,
+    several: bool = False,
+    placed: list[IntArray] | None = None,
+) -> tuple[int, bool]:
     """The number of new nodes in the node column of features, and whether row i is about the i-th for all rows.
 
-    Each node must occur once; none may be missing, unless ``add_missing``.
+    Each node must occur once, or with ``several`` at least once; none may be missing, unless ``add_missing``. The nodes
+    of the rows are added to ``placed``.
     """
     seen = SeenNodes()
     rows, largest, in_order = 0, -1, True
     for column in read():
         nodes = numbering.rows(column)
         largest = max(largest, int(nodes.max(initial=-1)))
-        again = _first_repeat(nodes, seen)
+        again = None if several else _first_repeat(nodes, seen)
         if again is not None:
             raise _repeated(column, again, int(nodes[again]), read, numbering)
         seen.add(nodes)
+        if placed is not None:
+            placed.append(nodes)
         in_order = in_order and bool(np.array_equal(nodes, np.arange(rows, rows + nodes.size)))
         rows += nodes.size
-    numbering.check_gaps(path, rows, largest + 1)
-    if rows <= largest and not add_missing:
-        raise _missing(path, seen.first_missing(), largest, numbering)
+    numbering.check_gaps(path, seen.count, largest + 1)
+    if seen.count <= largest and not add_missing:
+        first, new = numbering.first, " new" if numbering.base else ""
+        other = f"number new nodes from {first:,} on" if new else "--ids names if the ids have gaps"
+        raise InputError(
+            f"{path}: node {first + seen.first_missing()} has no row, and ids go up to {first + largest}; expected one "
+            f"row per{new} node. Pass --add-missing-nodes for rows of zeros, or {other}"
+        )
     return largest + 1, in_order
-
-
-def check_all_present(path: Source, nodes: IntArray, count: int, numbering: Numbering, add_missing: bool) -> None:
-    """Raise an error that names the first of ``count`` nodes that is not among ``nodes``, unless ``add_missing``."""
-    present = np.unique(nodes)  # and not a number for each of the nodes up to the largest, which may be any
-    numbering.check_gaps(path, present.size, count)
-    if present.size < count and not add_missing:
-        gap = int(np.flatnonzero(present != np.arange(present.size))[0])
-        raise _missing(path, gap, count - 1, numbering)
-
-
-def _missing(path: Source, node: int, largest: int, numbering: Numbering) -> InputError:
-    first, new = numbering.first, " new" if numbering.base else ""
-    other = f"number new nodes from {first:,} on" if new else "--ids names if the ids have gaps"
-    return InputError(
-        f"{path}: node {first + node} has no row, and ids go up to {first + largest}; expected one row per{new} node. "
-        f"Pass --add-missing-nodes for rows of zeros, or {other}"
-    )
 
 
 def _first_repeat(nodes: IntArray, seen: SeenNodes) -> int | None:
