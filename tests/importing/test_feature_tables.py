@@ -150,6 +150,15 @@ def test_a_text_may_be_as_long_as_a_line(edges, place):
     assert import_graph(edges, "x.csv", text="t").features.getnnz(1).tolist() == [1, 1, 1]
 
 
+@pytest.mark.parametrize(("header", "twice"), [("node,fish,n,about", "fish"), ("node,n,n,about", "n")])
+def test_names_of_words_and_columns_that_are_the_same_are_not_kept(edges, header, twice):
+    write("x.csv", f"{header}\na,1,2,red fish\nb,3,4,blue fish\nc,5,6,fish\n")
+    with pytest.warns(NodewiseWarning, match=f"two columns are named '{twice}'"):
+        graph = import_graph(edges, "x.csv", text="about")
+    assert graph.features.shape == (3, 5)
+    assert graph.feature_names is None
+
+
 def test_text_alone_reaches_nodes_that_are_listed_in_any_order():
     parquet("x.parquet", title=["red fish", None, "blue fish"], node=[2, 0, 1])
     graph = import_graph(write("edges.csv", "0,1\n1,2\n"), "x.parquet", text="title")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -26,7 +27,7 @@ from nodewise.formats.label_files import label_columns
 from nodewise.formats.matrix_market import read_matrix_market
 from nodewise.formats.npy import NpyFile
 from nodewise.formats.npz import NpzFile
-from nodewise.formats.raw_graph import MOST_FEATURES, array_features
+from nodewise.formats.raw_graph import MOST_FEATURES, FeatureStream, RawFeatures, array_features, num_columns
 from nodewise.formats.tables import ReadOptions, Source, Table, is_array_file, open_table
 from nodewise.graph.checks import checked_features
 
@@ -41,22 +42,22 @@ TRIPLE_BYTES = 64  # of memory for each row of such a table: it is read, placed 
 
 @dataclasses.dataclass(frozen=True)
 class FeatureFile:
-    """Features to be read from a file. Each call reads from the beginning.
+    """Features to be read from a file: ``values``, whose rows are those of the file.
 
-    ``rows(k)`` yields up to ``k`` rows at a time, finite and in the order of the file. ``nodes(ids_are_text)`` yields
-    the column of node ids; it is None if row i belongs to node i. Sparse features are a ``matrix`` instead, whose rows
-    are those of the file. In a file of ``triples`` each has one value, and a node several rows.
+    ``nodes(ids_are_text)`` yields the column of node ids, from the beginning; it is None if row i belongs to node i. In
+    a file of ``triples`` each row has one value, and a node several rows.
     """
 
     path: Source
-    width: int
-    rows: Callable[[int], Iterator[AnyArray]]
+    values: RawFeatures
     num_rows: Callable[[], int]  # may read the whole file
-    dtype: str = "float32"
     nodes: Callable[[bool], Iterator[Column]] | None = None
     names: Sequence[str] | None = None  # of the columns, if the file has them
-    matrix: sp.csr_matrix | None = None  # if they are sparse
     triples: bool = False
+
+    @property
+    def width(self) -> int:
+        return num_columns(self.values)
 
 
 def open_features(
@@ -98,13 +99,11 @@ def _in_matrix(path: Path, matrix: Any) -> FeatureFile:
         checked: Any = checked_features(matrix, matrix.shape[0])
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
-    count, width = (int(length) for length in matrix.shape)
-    return FeatureFile(path, width, lambda _: iter(()), lambda: count, matrix=checked)
+    return FeatureFile(path, checked, lambda: int(matrix.shape[0]))
 
 
 def _in_array(path: Path, array: NpyFile | AnyArray) -> FeatureFile:
-    stream = array_features(path, array)
-    return FeatureFile(path, stream.width, stream.parts, lambda: array.shape[0], stream.dtype)
+    return FeatureFile(path, array_features(path, array), lambda: array.shape[0])
 
 
 def _in_table(table: Table, options: ReadOptions, memory: int, labels: list[int]) -> FeatureFile:
@@ -119,7 +118,6 @@ def _in_table(table: Table, options: ReadOptions, memory: int, labels: list[int]
         _warn_of_ids(table)
     plans = plan_columns(table, features, options.impute)
     named = [name for plan in plans for name in plan.names]
-    names = _distinct(table, named) if table.named or text is not None else None
 
     def rows(count: int) -> Iterator[AnyArray]:
         for read in table.parts({plan.index: kind_to_read(plan) for plan in plans}):
@@ -133,22 +131,21 @@ def _in_table(table: Table, options: ReadOptions, memory: int, labels: list[int]
         return table.rows
 
     nodes = None if node is None else _ids_in(table, node)
-    width = sum(len(plan.names) for plan in plans)
     if text is None:
-        return FeatureFile(table.path, width, rows, num_rows, nodes=nodes, names=names)
+        names = _distinct(table, named) if table.named else None
+        return FeatureFile(table.path, FeatureStream(rows, len(named)), num_rows, nodes, names)
     matrix, words = words_of(table, text, memory)
     if plans:
         numbers = sp.vstack([sp.csr_matrix(part) for part in rows(TEXT_ROWS)])
         matrix = sp.hstack([numbers, matrix], format="csr", dtype=np.float32)
-    names, count = [*(names or []), *words], int(matrix.shape[0])
-    return FeatureFile(table.path, len(names), rows, lambda: count, nodes=nodes, matrix=matrix, names=names)
+    return FeatureFile(table.path, matrix, lambda: int(matrix.shape[0]), nodes, _distinct(table, [*named, *words]))
 
 
 def _distinct(table: Table, names: list[str]) -> list[str] | None:
     """The names, unless two are the same: then a warning."""
     if len(set(names)) == len(names):
         return names
-    twice = next(name for i, name in enumerate(names) if name in names[:i])
+    twice = Counter(names).most_common(1)[0][0]
     warn(
         f"{table.path}: two columns are named {twice!r}, so the names of features are not kept, and a model cannot "
         f"find its columns by name; rename one of them"
@@ -197,10 +194,7 @@ def _in_triples(table: Table, memory: int) -> FeatureFile:
             raise too_small(doing, memory, memory + 2 * TRIPLE_BYTES * rows + NAME_BYTES * len(known))
     parts = (np.concatenate(values), np.concatenate(codes), np.arange(rows + 1))
     matrix = sp.csr_matrix(parts, (rows, len(known)))
-    return FeatureFile(
-        table.path, len(known), lambda _: iter(()), lambda: rows, nodes=_ids_in(table, node), matrix=matrix,
-        triples=True, names=list(known),
-    )  # fmt: skip
+    return FeatureFile(table.path, matrix, lambda: rows, _ids_in(table, node), list(known), triples=True)
 
 
 def _numbered(text: Any, known: dict[str, int]) -> AnyArray:
@@ -215,7 +209,7 @@ def _numbered(text: Any, known: dict[str, int]) -> AnyArray:
 
 def matrix_of_nodes(file: FeatureFile, node_of_row: IntArray, num_nodes: int) -> sp.csr_matrix:
     """The rows of a sparse file in the order of nodes, empty where there is none."""
-    entries = sp.coo_matrix(file.matrix)
+    entries = sp.coo_matrix(file.values)
     placed = (entries.data, (node_of_row[entries.row], entries.col))
     matrix = sp.csr_matrix(placed, (num_nodes, file.width))  # adds up repeats
     if matrix.nnz < entries.nnz:

@@ -8,6 +8,7 @@ Two layouts, both with ``split/NAME/{train,valid,test}.csv.gz``. CSV (ogbn-arxiv
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -104,10 +105,7 @@ def _csv_edges(member: Member, num_nodes: int, num_edges: int, memory: int) -> E
 
 def _csv_features(member: Member, num_nodes: int, memory: int) -> FeatureStream:
     table = _opened(member, memory)
-
-    def parts(rows: int) -> Iterator[AnyArray]:
-        return _number_parts(table, np.float32, rows)
-
+    parts = functools.partial(_number_parts, table, np.float32)
     return feature_stream(member.label, parts, (num_nodes, len(table.names)), np.float32)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -60,13 +60,22 @@ class FeatureStream:
     steps: AnyArray | None = None
 
 
+RawFeatures: TypeAlias = FeatureStream | sp.csr_matrix  # a sparse matrix in memory stays sparse
+
+
+def num_columns(features: RawFeatures | None) -> int:
+    if features is None:
+        return 0
+    return features.width if isinstance(features, FeatureStream) else int(features.shape[1])
+
+
 @dataclasses.dataclass(frozen=True)
 class RawGraph:
     """A graph whose edges and features are still in their files."""
 
     num_nodes: int | None  # None: the largest id decides
     edges: EdgeStream
-    features: FeatureStream | sp.csr_matrix | None = None  # a sparse matrix in memory stays sparse
+    features: RawFeatures | None = None
     labels: AnyArray | None = None  # int64 with -1 for unknown, or int8 0/1 with one column per label
     label_names: Sequence[str] | None = None
     splits: Mapping[str, IntArray] = dataclasses.field(default_factory=dict)

@@ -8,7 +8,7 @@ array asks for ``graph.unchecked("indices")`` instead, and checks what it reads.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, NamedTuple, TypeVar, overload
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -38,10 +38,6 @@ class CheckedOnUse(Generic[Value]):
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
-    @overload
-    def __get__(self, instance: None, owner: type) -> Value: ...
-    @overload
-    def __get__(self, instance: object, owner: type) -> Value: ...
     def __get__(self, instance: object | None, owner: type) -> Value:
         if instance is None:
             if self._default is MISSING:

@@ -12,15 +12,15 @@ import scipy.sparse as sp
 
 from nodewise._util.errors import InputError
 from nodewise._util.memory import room_for, too_small
-from nodewise._util.types import AnyArray, BoolArray
+from nodewise._util.types import AnyArray, BoolArray, IntArray
 from nodewise._util.words import counted
 from nodewise.formats.feature_files import TEXT_ROWS, FeatureFile
 from nodewise.formats.label_files import LabelFile
-from nodewise.formats.raw_graph import FeatureStream
+from nodewise.formats.raw_graph import FeatureStream, RawFeatures
 from nodewise.graph.checks import UNKNOWN
 from nodewise.importing.base_store import BaseStore, mapped
 from nodewise.importing.feature_stage import dense_stream
-from nodewise.store.manifest import LABELS
+from nodewise.store.manifest import DENSE, LABELS
 
 log = logging.getLogger("nodewise")
 AGAIN = "or import all files again"
@@ -57,18 +57,24 @@ def with_columns_of(base: BaseStore, file: FeatureFile) -> FeatureFile:
     if list(file.names) == list(names):
         return file
     order = np.array([places[name] for name in file.names])
+    values = file.values
+    if isinstance(values, FeatureStream):
+        return dataclasses.replace(file, values=_reordered(values, order, width), names=names)
+    matrix = sp.csr_matrix((values.data, order[values.indices], values.indptr), (values.shape[0], width))
+    matrix.sort_indices()
+    return dataclasses.replace(file, values=matrix, names=names)
 
-    def rows(count: int) -> Iterator[AnyArray]:
-        for part in file.rows(count):
+
+def _reordered(stream: FeatureStream, order: IntArray, width: int) -> FeatureStream:
+    """The stream with each column at its place in ``order``, and zeros in the others."""
+
+    def parts(rows: int) -> Iterator[AnyArray]:
+        for part in stream.parts(rows):
             placed = np.zeros((part.shape[0], width), part.dtype)
             placed[:, order] = part
             yield placed
 
-    matrix = file.matrix
-    if matrix is not None:
-        matrix = sp.csr_matrix((matrix.data, order[matrix.indices], matrix.indptr), (matrix.shape[0], width))
-        matrix.sort_indices()
-    return dataclasses.replace(file, rows=rows, matrix=matrix, width=width, names=names)
+    return dataclasses.replace(stream, parts=parts, width=width)
 
 
 def _missing(names: Sequence[str], given: Sequence[str]) -> list[str]:
@@ -82,9 +88,7 @@ def _missing(names: Sequence[str], given: Sequence[str]) -> list[str]:
     return [name for name in names if name not in known and not may_lack(name)]
 
 
-def with_rows_of(
-    base: BaseStore, new: FeatureStream | sp.csr_matrix | None, memory: int
-) -> FeatureStream | sp.csr_matrix | None:
+def with_rows_of(base: BaseStore, new: RawFeatures | None, memory: int) -> RawFeatures | None:
     """The features of the store and ``new`` ones behind them; of sparse ones only the latter."""
     old = base.graph.features
     if old is None:
@@ -97,7 +101,7 @@ def with_rows_of(
     stream = new if new is None or isinstance(new, FeatureStream) else dense_stream(new)
 
     def parts(rows: int) -> Iterator[AnyArray]:
-        return itertools.chain(base.rows(rows), () if stream is None else stream.parts(rows))
+        return itertools.chain(base.parts(DENSE, rows), () if stream is None else stream.parts(rows))
 
     return FeatureStream(parts, width, old.dtype.name, base.steps() if old.dtype == np.int8 else None)
 

@@ -72,10 +72,6 @@ class BaseStore:
         """The names of nodes, part by part."""
         return name_parts(self.path / NAMES, read_manifest(self.path).files[NAMES])
 
-    def rows(self, count: int) -> Iterator[AnyArray]:
-        """The dense features as they are stored, ``count`` rows at a time."""
-        return self.parts(DENSE, count)
-
     def steps(self) -> AnyArray:
         """Of int8 features, by column: scale, offset, and the least and greatest value that codes can stand for.
 
@@ -83,7 +79,7 @@ class BaseStore:
         """
         scale, offset = self.graph.features.scale, self.graph.features.offset  # type: ignore[union-attr]
         alike = scale == 1
-        for part in self.rows(PART_BYTES // max(1, scale.size)):
+        for part in self.parts(DENSE, PART_BYTES // max(1, scale.size)):
             if not alike.any():
                 break
             alike = alike & ~part.any(0)

@@ -15,7 +15,7 @@ import numpy as np
 from nodewise._util.atomic import AnyPath
 from nodewise._util.errors import InputError
 from nodewise._util.progress import Progress, silent
-from nodewise.formats.raw_graph import FeatureStream, RawGraph
+from nodewise.formats.raw_graph import FeatureStream, RawGraph, num_columns
 from nodewise.graph.adjacency import MAX_NODES
 from nodewise.graph.checks import UNKNOWN, check_names, checked_nodes
 from nodewise.importing.base_store import BaseStore, StoredRun
@@ -92,12 +92,9 @@ def build(
         write_sparse(sparse, num_nodes, work, base)
     merge_runs(work, num_nodes, raw.edges.weighted, memory, progress, () if base is None else (StoredRun(base),))
     _write_rest(raw, num_nodes, names, work)
-    width = 0
-    if raw.features is not None:
-        width = raw.features.width if isinstance(raw.features, FeatureStream) else raw.features.shape[1]
     degrees = {part: work.done["merged"][f"{part}_degree"] for part in ("total", "least")}
     known = {"name": raw.name, "degrees": degrees, "provenance": provenance or {}, "feature_names": raw.feature_names}
-    write_manifest(work.store, describe(work.files, width, raw.labels, raw.label_names, **known))
+    write_manifest(work.store, describe(work.files, num_columns(raw.features), raw.labels, raw.label_names, **known))
 
 
 def _num_nodes(raw: RawGraph, names: NameTable | None, rows: int, largest: int) -> int:

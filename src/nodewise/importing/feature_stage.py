@@ -13,7 +13,7 @@ from nodewise._util.errors import InputError
 from nodewise._util.memory import room_for
 from nodewise._util.progress import Progress
 from nodewise._util.types import AnyArray
-from nodewise.formats.raw_graph import FeatureStream
+from nodewise.formats.raw_graph import FeatureStream, RawFeatures
 from nodewise.graph.features import column_steps, encode
 from nodewise.importing.base_store import BaseStore
 from nodewise.importing.work_folder import Work
@@ -32,7 +32,7 @@ def check_dtype(feature_dtype: str | None) -> None:
 
 
 def dense_or_sparse(
-    features: FeatureStream | sp.csr_matrix | None, feature_dtype: str | None
+    features: RawFeatures | None, feature_dtype: str | None
 ) -> tuple[FeatureStream | None, sp.csr_matrix | None]:
     """Features to be stored dense, and those to be stored sparse, which only float32 can be."""
     if features is None or isinstance(features, FeatureStream):

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import scipy.sparse as sp
 
 from nodewise._util.errors import InputError, warn
 from nodewise._util.memory import TooLittleMemoryError, room_for, too_small
@@ -27,7 +26,7 @@ from nodewise.formats.edge_files import EdgeFile, EdgePart, open_edges
 from nodewise.formats.feature_files import FeatureFile, matrix_of_nodes, open_features
 from nodewise.formats.label_files import LabelFile, labels_of_nodes, read_labels
 from nodewise.formats.node_files import read_node_names
-from nodewise.formats.raw_graph import EdgeStream, FeatureStream, RawGraph
+from nodewise.formats.raw_graph import EdgeStream, FeatureStream, RawFeatures, RawGraph
 from nodewise.formats.sql import Query
 from nodewise.formats.tables import Frame, ReadOptions, Source, is_array_file
 from nodewise.importing.additions import with_columns_of, with_labels_of, with_rows_of
@@ -272,27 +271,26 @@ class FileImport:
 
     def _feature_stream(
         self, file: FeatureFile, edges: EdgeFile, numbering: Numbering
-    ) -> tuple[FeatureStream | sp.csr_matrix, NodeRange]:
+    ) -> tuple[RawFeatures, NodeRange]:
         """The features in node order, and the nodes that have them."""
+        values = file.values
         if file.nodes is None:
             _check_rows_have_names(file.path, edges, numbering)
-            stream = FeatureStream(file.rows, file.width, file.dtype) if file.matrix is None else file.matrix
-            return stream, self._described(file, file.num_rows())
+            return values, self._described(file, file.num_rows())
         read = functools.partial(file.nodes, numbering.names is not None)
-        placed = None if file.matrix is None else [np.zeros(0, np.int64)]
+        placed = None if isinstance(values, FeatureStream) else [np.zeros(0, np.int64)]
         count, in_order = number_rows(file.path, read, numbering, self.add_missing, file.triples, placed)
         if placed is not None:
             room_for(f"reading {file.path}", self.memory, NODE_BYTES * count)
             return matrix_of_nodes(file, np.concatenate(placed), count), self._described(file, count)
-        rows = file.rows
         if not in_order:  # put them in order through a file of our own
             ordered = self.work.folder / "rows"
             if not self.work.done.get("ordered"):
                 nodes = (numbering.rows(column) for column in read())
-                write_rows(ordered, count, file.width, nodes, file.rows(ROWS_AT_A_TIME))
+                write_rows(ordered, count, values.width, nodes, values.parts(ROWS_AT_A_TIME))
                 self.work.note(ordered, ordered=True)
-            rows = functools.partial(read_rows, ordered, file.width)
-        return FeatureStream(rows, file.width, file.dtype), self._described(file, count)
+            values = replace(values, parts=functools.partial(read_rows, ordered, values.width))
+        return values, self._described(file, count)
 
     def _described(self, file: FeatureFile, count: int) -> NodeRange:
         """The nodes that have features: ``count`` in the file, and those of the store."""

@@ -19,7 +19,6 @@ from nodewise._util.errors import InputError
 from nodewise._util.memory import memory_budget
 from nodewise._util.progress import Progress, silent
 from nodewise._util.temporary import temporary_folder
-from nodewise._util.types import AnyArray
 from nodewise.formats.columns import is_text_type
 from nodewise.formats.csv import LABEL_NAMES, NODE_NAMES, checked_delimiter
 from nodewise.formats.feature_columns import IMPUTE
@@ -322,17 +321,12 @@ def _described(source: Source) -> str:
 
 def _in_memory(graph: Graph) -> Graph:
     """The same graph without its files."""
-
-    def copied(array: AnyArray | None) -> AnyArray | None:
-        return None if array is None else np.array(array)
-
-    features, names = graph.features, graph.node_names
-    return replace(
-        graph,
-        indptr=np.array(graph.indptr),
-        indices=np.array(graph.indices),
-        edge_weight=copied(graph.edge_weight),
-        features=features.copy() if features is not None and sp.issparse(features) else copied(features),
-        labels=copied(graph.labels),
-        node_names=Names.of(names.arrow) if isinstance(names, Names) else names,
-    )
+    arrays = {name: getattr(graph, name) for name in ("indptr", "indices", "edge_weight", "features", "labels")}
+    copies: dict[str, Any] = {
+        name: array.copy() if sp.issparse(array) else np.array(array)
+        for name, array in arrays.items()
+        if array is not None
+    }
+    if isinstance(graph.node_names, Names):
+        copies["node_names"] = Names.of(graph.node_names.arrow)
+    return replace(graph, **copies)

@@ -19,6 +19,7 @@ from nodewise.formats.columns import Column
 from nodewise.formats.edge_files import EdgePart, open_edges
 from nodewise.formats.feature_files import FeatureFile, matrix_of_nodes, open_features
 from nodewise.formats.npz import TIMES
+from nodewise.formats.raw_graph import FeatureStream
 from nodewise.formats.tables import ReadOptions, Source, as_source
 from nodewise.graph import Graph
 from nodewise.graph.extended import ExtendedGraph
@@ -96,36 +97,33 @@ def _new_nodes(graph: Graph, file: FeatureFile, memory: int) -> tuple[list[Any],
         known = _places(graph, ids)
         if (known >= 0).any():
             raise column.wrong(int(np.argmax(known >= 0)), f"this is a node of {graph.name} already; expected new ones")
-        before = len(found)
+        expected = len(found) + np.arange(len(ids))  # as long as no node occurs twice
         here = np.array([found.setdefault(node, len(found)) for node in ids], np.int64)
-        if not file.triples and (len(found) - before < here.size):
-            repeated = np.ones(here.size, bool)
-            repeated[np.unique(here, return_index=True)[1]] = False
-            again = int(np.argmax(repeated | (here < before)))
-            raise column.wrong(again, "expected one row per node. Remove one of them")
+        if not file.triples and (here != expected).any():
+            raise column.wrong(int(np.argmax(here != expected)), "expected one row per node. Remove one of them")
         places.append(here)
         room_for(f"reading {file.path}", memory, EDGE_BYTES * len(found))
     new = list(found)
-    if graph.node_names is None and sorted(new) != list(range(graph.num_nodes, graph.num_nodes + len(new))):
+    place = np.concatenate([np.zeros(0, np.int64), *places])
+    if graph.node_names is not None:
+        return new, place
+    if sorted(new) != list(range(graph.num_nodes, graph.num_nodes + len(new))):
         raise InputError(
             f"{file.path}: nodes {min(new)} to {max(new)}; ids of new nodes go on from those of {graph.name}: expected "
             f"{graph.num_nodes:,} to {graph.num_nodes + len(new) - 1:,}"
         )
-    order = sorted(new) if graph.node_names is None else new
-    place_of = {node: place for place, node in enumerate(order)}
-    moved = np.array([place_of[node] for node in new], np.int64)
-    return order, moved[np.concatenate([np.zeros(0, np.int64), *places])]
+    return sorted(new), np.array(new, np.int64)[place] - graph.num_nodes
 
 
 def _features(graph: Graph, file: FeatureFile, places: IntArray, count: int, memory: int) -> Features:
     """The features of the new nodes, in their order and with the columns of the graph."""
-    room_for(f"reading {file.path}", memory, TIMES * 4 * count * (1 if file.matrix is not None else file.width))
-    if file.matrix is not None:
-        rows: Any = matrix_of_nodes(file, places, count)
+    dense = isinstance(file.values, FeatureStream)
+    room_for(f"reading {file.path}", memory, TIMES * 4 * count * (file.width if dense else 1))
+    if isinstance(file.values, FeatureStream):
+        rows: Any = np.zeros((count, file.width), np.float32)
+        rows[places] = np.concatenate([rows[:0], *file.values.parts(ROWS_AT_A_TIME)])
     else:
-        read = [np.zeros((0, file.width), np.float32), *file.rows(ROWS_AT_A_TIME)]
-        rows = np.zeros((count, file.width), np.float32)
-        rows[places] = np.concatenate(read)
+        rows = matrix_of_nodes(file, places, count)
     if file.names is None or graph.feature_names is None:
         return rows
     theirs = {name: place for place, name in enumerate(file.names)}
