@@ -33,16 +33,15 @@ log = logging.getLogger("nodewise")
 
 @dataclasses.dataclass(frozen=True)
 class LabelFile:
-    """Labels, read whole: a column of ``labels``, or an ``array`` with one row per node or, with ``nodes``, per row.
+    """Labels, read whole: a column or an array, with a row per node or, with ``nodes``, about the node of the row.
 
     ``names``: of the classes in an array, or of the columns of one of 0 and 1. ``several``: a node may have several
     rows, one per label.
     """
 
     path: Source
-    array: AnyArray | None = None
-    nodes: Column | None = None
-    labels: Column | None = None
+    labels: Column | AnyArray
+    nodes: Column | None = None  # always there for a column of labels
     names: Sequence[str] | None = None
     several: bool = False
 
@@ -67,40 +66,31 @@ def read_labels(path: Source, options: ReadOptions, ids_are_text: bool, memory: 
     names = None
     if array.ndim == 1 and array.dtype.kind == "U":
         array, names = _codes(Column(path, "y", pa.chunked_array([pa.array(array, pa.large_string())])))
-    return LabelFile(path, array=node_labels(path, array, array.shape[0] if array.ndim else 0), names=names)
+    return LabelFile(path, node_labels(path, array, array.shape[0] if array.ndim else 0), names=names)
 
 
 def labels_of_nodes(
     file: LabelFile, node_of_row: IntArray | None, memory: int
 ) -> tuple[AnyArray, Sequence[str] | None]:
     """The labels of each node up to the last that has any, and their names: one label, -1 if unknown, or 0/1 rows."""
-    doing = f"reading {file.path}"
-    if file.nodes is None or node_of_row is None:
-        if file.array is None:
-            raise InputError(f"{file.path}: no labels")
-        return file.array, file.names
-    count = int(node_of_row.max(initial=-1)) + 1
-    if file.array is not None:
-        _check_repeats(file, np.arange(node_of_row.size), node_of_row, np.arange(node_of_row.size))
-        unknown = UNKNOWN if file.array.ndim == 1 else 0
-        room_for(doing, memory, 2 * count * file.array[:1].nbytes)
-        placed = np.full((count, *file.array.shape[1:]), unknown, file.array.dtype)
-        placed[node_of_row] = file.array
-        return placed, file.names
-    assert file.labels is not None  # a file has the one or the other
-    codes, names = _codes(file.labels)
-    known = np.flatnonzero(codes != UNKNOWN)
+    in_column = isinstance(file.labels, Column)
+    array, names = _codes(file.labels) if isinstance(file.labels, Column) else (file.labels, file.names)
+    if node_of_row is None:
+        return array, names
+    doing, count = f"reading {file.path}", int(node_of_row.max(initial=-1)) + 1
+    rows = np.flatnonzero(array != UNKNOWN) if in_column else np.arange(array.shape[0])
+    nodes, labels = node_of_row[rows], array[rows] if in_column else array
     if file.several:
-        classes, codes[known] = np.unique(codes[known], return_inverse=True)
+        classes, places = np.unique(labels, return_inverse=True)
         room_for(doing, memory, 2 * count * classes.size)
         matrix = np.zeros((count, classes.size), np.int8)
-        matrix[node_of_row[known], codes[known]] = 1
+        matrix[nodes, places] = 1
         return matrix, [str(label) if names is None else names[label] for label in classes.tolist()]
-    _check_repeats(file, known, node_of_row[known], codes[known])
-    room_for(doing, memory, 16 * count)
-    labels = np.full(count, UNKNOWN, np.int64)
-    labels[node_of_row[known]] = codes[known]
-    return labels, names
+    _check_repeats(file, rows, nodes, labels if in_column else rows)
+    room_for(doing, memory, 2 * count * array[:1].nbytes)
+    placed = np.full((count, *array.shape[1:]), UNKNOWN if array.ndim == 1 else 0, array.dtype)
+    placed[nodes] = labels
+    return placed, names
 
 
 def label_columns(table: Table, options: ReadOptions) -> tuple[int, list[int]]:
@@ -127,7 +117,7 @@ def _from_table(table: Table, options: ReadOptions, ids_are_text: bool, memory: 
     if len(chosen) > 1:
         nodes, array = _wide_labels(table, node, chosen, memory)
         names = [table.names[i] for i in chosen]
-        return LabelFile(table.path, array=array, nodes=columns.ids(nodes, ids_are_text), names=names)
+        return LabelFile(table.path, array, columns.ids(nodes, ids_are_text), names)
     kinds = {node: pa.large_string(), chosen[0]: None}
     try:
         nodes, labels = whole_columns(table, kinds, memory)
@@ -137,7 +127,7 @@ def _from_table(table: Table, options: ReadOptions, ids_are_text: bool, memory: 
     nodes = columns.ids(nodes, ids_are_text)
     if isinstance(table, TextTable):
         refuse_header_that_is_data(table, [nodes, labels])
-    return LabelFile(table.path, nodes=nodes, labels=labels, several=options.multilabel)
+    return LabelFile(table.path, labels, nodes, several=options.multilabel)
 
 
 def _check_rows(table: Table, nodes: Column) -> None:
@@ -241,7 +231,7 @@ def _check_repeats(file: LabelFile, rows: IntArray, node_of: IntArray, codes: In
     if clash.size:
         first, second = int(rows[order[clash[0]]]), int(rows[order[clash[0] + 1]])
         node = file.nodes.values[second].as_py()
-        if file.labels is None:
+        if not isinstance(file.labels, Column):
             raise InputError(
                 f"{file.path}: rows {first + 1:,} and {second + 1:,} are both about node {node!r:.80}; expected one "
                 f"row per node. Remove one of them"

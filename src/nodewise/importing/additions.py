@@ -14,6 +14,7 @@ from nodewise._util.errors import InputError
 from nodewise._util.memory import room_for, too_small
 from nodewise._util.types import AnyArray, BoolArray, IntArray
 from nodewise._util.words import counted
+from nodewise.formats.columns import Column
 from nodewise.formats.feature_files import TEXT_ROWS, FeatureFile
 from nodewise.formats.label_files import LabelFile
 from nodewise.formats.raw_graph import FeatureStream, RawFeatures
@@ -163,7 +164,8 @@ def _as_in_store(
         raise InputError(
             f"{file.path}: nodes have several labels in {several} and one in {one}; expected the same, {AGAIN}"
         )
-    if names is None and (old_names is None or file.labels is None):  # numbers, or columns in the same order
+    in_order = old_names is None or not isinstance(file.labels, Column)
+    if names is None and in_order:  # numbers, or columns in the same order
         known = None if old_names is None else len(old_names)
         if new.shape[1:] != old.shape[1:] or (known is not None and new.ndim == 1 and new.max(initial=0) >= known):
             raise InputError(

@@ -135,9 +135,9 @@ class FileImport:
         file = read_labels(source, self.options.for_file("labels"), ids_are_text, self.memory)
         if self._features is not None and source == self.paths["features"] and file.nodes is not None:
             return replace(file, nodes=_node_column(self._features, len(file.nodes), ids_are_text))
-        if names is None or file.array is None or file.nodes is not None:
+        if names is None or file.nodes is not None:
             return file
-        _check_as_many(source, file.array.shape[0], names)
+        _check_as_many(source, len(file.labels), names)
         return replace(file, nodes=names)
 
     def _ids(self, as_text: bool) -> Iterator[Column]:
@@ -234,14 +234,14 @@ class FileImport:
             known = known or described
         elif base is not None and base.graph.features is not None:
             known = NodeRange(first, base.path, f"give new nodes features with --features, {FIX}")
-        if known is None and labels is not None and labels.array is not None and labels.nodes is None:
+        if known is None and labels is not None and labels.nodes is None:
             _check_rows_have_names(labels.path, edges, numbering)
-            known = NodeRange(first + labels.array.shape[0], labels.path)
+            known = NodeRange(first + len(labels.labels), labels.path)
         if known is None and edges.num_nodes is not None and names is None:
             known = NodeRange(max(first, edges.num_nodes), edges.path)
         strict = None if self.add_missing else known
-        seen = SeenNodes() if known is None and names is None else None
-        if base is not None and strict is None and names is None:
+        seen = None
+        if names is None and strict is None and (known is None or base is not None):
             seen = SeenNodes(first if known is None else known.count)
         values: AnyArray | None = None
         label_names: Sequence[str] | None = None
@@ -385,8 +385,8 @@ def _edge_stream(file: EdgeFile, numbering: Numbering, known: NodeRange | None, 
 def _check_counts(known: NodeRange, labels: LabelFile | None, edges: EdgeFile, numbering: Numbering) -> None:
     """Arrays in node order, and a matrix of edges, must be about the same number of nodes."""
     counts: list[tuple[Source, int, str]] = []
-    if labels is not None and labels.array is not None and labels.nodes is None:
-        counts.append((labels.path, labels.array.shape[0], "labels"))
+    if labels is not None and labels.nodes is None:
+        counts.append((labels.path, len(labels.labels), "labels"))
     if edges.num_nodes is not None and numbering.names is None and numbering.base is None:
         counts.append((edges.path, edges.num_nodes, "rows of the matrix"))
     expected, new = known.count - numbering.first, "new " if numbering.base else ""
