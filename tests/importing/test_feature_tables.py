@@ -181,7 +181,7 @@ def test_of_many_texts_rare_words_are_left_out():
     [
         ({"text": "abstract"}, "x.csv: has no column 'abstract', only node, t"),
         ({"text": "t"}, "x.csv: column 't' has no words .*--text"),
-        ({"impute": "median"}, "impute='median': expected 'mean' or 'zero'"),
+        ({"impute": "median"}, "impute='median': expected one of 'mean', 'zero'"),
     ],
 )
 def test_text_that_is_not_there_is_refused(edges, more, message):

@@ -588,7 +588,7 @@ def test_what_was_imported_can_be_stored_and_opened():
 
 
 def test_an_unknown_kind_of_ids_is_refused():
-    with pytest.raises(InputError, match="expected 'auto', 'integers' or 'names'"):
+    with pytest.raises(InputError, match="expected one of 'auto', 'integers', 'names'"):
         import_graph(write("edges.csv", "0,1\n"), ids="strings")
 
 

@@ -281,7 +281,7 @@ def test_numbers_beyond_float16_are_named_by_node_and_column():
 
 
 def test_an_unknown_type_of_features_is_refused():
-    with pytest.raises(InputError, match=r"feature_dtype='float64': expected float32, float16, int8"):
+    with pytest.raises(InputError, match=r"feature_dtype='float64': expected one of 'float32', 'float16', 'int8'"):
         import_store(write("e.csv", csv_rows()), "store", feature_dtype="float64")
 
 

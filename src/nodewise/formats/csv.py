@@ -86,6 +86,11 @@ class TextTable:
             return 0.0 if self.file is None else 1.0
         return float(self.file.tell() / max(1, self.source.stat().st_size))
 
+    @property
+    def rows(self) -> int:
+        """The number of rows, for which the whole file is read."""
+        return sum(len(part[0]) for part in self.parts({0: pa.large_binary()}))
+
     def most_rows(self) -> int:
         """About how many rows there are, rather too many: half as many again as the first megabyte suggests."""
         with _reading(self.path):

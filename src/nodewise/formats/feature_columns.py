@@ -28,7 +28,6 @@ from nodewise.formats.tables import Table
 
 log = logging.getLogger("nodewise")
 
-IMPUTE = ("mean", "zero")
 MOST_CATEGORIES = 50
 MOST_WORDS = 20_000
 MANY_ROWS = 1_000  # in more, a word that occurs in one row only is left out

@@ -20,14 +20,14 @@ from nodewise._util.memory import room_for, too_small
 from nodewise._util.types import AnyArray, IntArray
 from nodewise.formats import columns
 from nodewise.formats.columns import Column
-from nodewise.formats.csv import NODE_NAMES, TextTable
+from nodewise.formats.csv import NODE_NAMES
 from nodewise.formats.feature_columns import encoded, kind_to_read, numbers_in, plan_columns, words_of
 from nodewise.formats.graph_npz import CSR_PARTS, features_in
 from nodewise.formats.label_files import label_columns
 from nodewise.formats.matrix_market import read_matrix_market
 from nodewise.formats.npy import NpyFile
 from nodewise.formats.npz import NpzFile
-from nodewise.formats.raw_graph import MOST_FEATURES, FeatureStream, RawFeatures, array_features, num_columns
+from nodewise.formats.raw_graph import MOST_FEATURES, FeatureStream, RawFeatures, about, array_features, num_columns
 from nodewise.formats.tables import ReadOptions, Source, Table, is_array_file, open_table
 from nodewise.graph.checks import checked_features
 
@@ -95,10 +95,8 @@ def open_features(
 def _in_matrix(path: Path, matrix: Any) -> FeatureFile:
     if matrix.shape[1] > MOST_FEATURES:
         raise InputError(f"{path}: {matrix.shape[1]:,} columns of features; at most {MOST_FEATURES:,} are read")
-    try:
+    with about(path):
         checked: Any = checked_features(matrix, matrix.shape[0])
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
     return FeatureFile(path, checked, lambda: int(matrix.shape[0]))
 
 
@@ -125,15 +123,10 @@ def _in_table(table: Table, options: ReadOptions, memory: int, labels: list[int]
             for begin in range(0, matrix.shape[0], count):
                 yield matrix[begin : begin + count]
 
-    def num_rows() -> int:
-        if isinstance(table, TextTable):
-            return sum(len(read[0]) for read in table.parts({0: pa.large_binary()}))
-        return table.rows
-
     nodes = None if node is None else _ids_in(table, node)
     if text is None:
         names = _distinct(table, named) if table.named else None
-        return FeatureFile(table.path, FeatureStream(rows, len(named)), num_rows, nodes, names)
+        return FeatureFile(table.path, FeatureStream(rows, len(named)), lambda: table.rows, nodes, names)
     matrix, words = words_of(table, text, memory)
     if plans:
         numbers = sp.vstack([sp.csr_matrix(part) for part in rows(TEXT_ROWS)])

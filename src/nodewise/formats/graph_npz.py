@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,9 +19,10 @@ from nodewise._util.errors import InputError
 from nodewise._util.memory import memory_budget
 from nodewise._util.types import AnyArray, Features
 from nodewise.formats.npz import NpzFile
-from nodewise.formats.raw_graph import MOST_FEATURES
+from nodewise.formats.raw_graph import MOST_FEATURES, about
 from nodewise.graph import Graph
 from nodewise.graph.checks import check_parts
+from nodewise.graph.graph import one_column
 
 CSR_PARTS = ("x_data", "x_indices", "x_indptr", "x_shape")
 WEIGHT_KEYS = ("edge_weight", "edge_weights", "weight")
@@ -32,9 +34,7 @@ def read_npz(path: str | Path, name: str | None = None) -> Graph:
     """The graph in an ``.npz`` file, named after the file unless ``name`` is given."""
     path = Path(path)
     arrays = NpzFile(path).arrays("y", "x", *CSR_PARTS, *WEIGHT_KEYS, *_SPLITS.values(), needed=("edge_index",))
-    labels = arrays.get("y")
-    if labels is not None and labels.ndim == 2 and labels.shape[1] == 1:  # as OGB stores one class per node
-        labels = labels[:, 0]
+    labels = one_column(arrays.get("y"))  # as OGB stores one class per node
     if labels is not None and labels.ndim not in (1, 2):
         raise InputError(f"{path}: y has shape {labels.shape}; expected one class per node, or a 0/1 matrix of labels")
     weights = next((arrays[key] for key in WEIGHT_KEYS if key in arrays), None)
@@ -42,18 +42,10 @@ def read_npz(path: str | Path, name: str | None = None) -> Graph:
     features = features_in(path, arrays)
     if labels is None and features is None:
         _check_ids(path, arrays["edge_index"])
-    try:
-        return Graph.from_edges(
-            arrays["edge_index"],
-            None if labels is None else labels.shape[0],
-            features,
-            labels,
-            edge_weight=weights,
-            splits=splits,
-            name=name or path.stem,
-        )
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+    count = None if labels is None else labels.shape[0]
+    known: dict[str, Any] = {"edge_weight": weights, "splits": splits, "name": name or path.stem}
+    with about(path):
+        return Graph.from_edges(arrays["edge_index"], count, features, labels, **known)
 
 
 def _check_ids(path: Path, edges: AnyArray) -> None:

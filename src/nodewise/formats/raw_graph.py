@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -164,16 +165,21 @@ def node_labels(label: str | Path, values: AnyArray, num_nodes: int) -> AnyArray
         if not values.shape[1]:
             raise InputError(f"{label}: labels in no columns; expected one column, or one per label")
         values = values[:, 0]
-    try:
+    with about(label):
         labels = checked_labels(values, num_nodes)
-    except InputError as error:
-        raise InputError(f"{label}: {error}") from error
     return np.empty(0, np.int64) if labels is None else labels
 
 
 def split_nodes(label: str, nodes: Any, num_nodes: int, part: str) -> IntArray:
     """The checked nodes of one part of a split."""
-    try:
+    with about(label):
         return checked_nodes(nodes, num_nodes, part)
+
+
+@contextmanager
+def about(label: str | Path) -> Iterator[None]:
+    """Errors in values name the file that they are from."""
+    try:
+        yield
     except InputError as error:
         raise InputError(f"{label}: {error}") from error

@@ -177,7 +177,7 @@ class Graph:
             raise InputError("data.edge_index is missing: expected a (2, E) tensor, as PyTorch Geometric makes it")
         known = {"edge_weight": arrays.get("edge_weight"), "splits": _splits(arrays), **known}
         return cls.from_edges(
-            arrays["edge_index"], data.num_nodes, arrays.get("x"), _one_column(arrays.get("y")), **known
+            arrays["edge_index"], data.num_nodes, arrays.get("x"), one_column(arrays.get("y")), **known
         )
 
     @classmethod
@@ -206,7 +206,7 @@ class Graph:
         masks = {field: checks.as_array(field, graph.ndata[field]) for field in MASKS if field in graph.ndata}
         known = {"edge_weight": _dgl_column(graph, "edata", "weight", weight), "splits": _splits(masks), **known}
         x, y = _dgl_column(graph, "ndata", "features", features), _dgl_column(graph, "ndata", "labels", labels)
-        return cls.from_edges(edges, graph.num_nodes(), x, _one_column(y), **known)
+        return cls.from_edges(edges, graph.num_nodes(), x, one_column(y), **known)
 
     @classmethod
     def from_frames(cls, edges: Any, nodes: Any | None = None, **options: Any) -> Graph:
@@ -508,7 +508,7 @@ def _splits(masks: Mapping[str, AnyArray]) -> dict[str, IntArray]:
     return {name.removesuffix("_mask"): np.flatnonzero(mask) for name, mask in found.items() if mask.ndim == 1}
 
 
-def _one_column(labels: AnyArray | None) -> AnyArray | None:
+def one_column(labels: AnyArray | None) -> AnyArray | None:
     """A matrix of one column is a list of labels."""
     return labels[:, 0] if labels is not None and labels.ndim == 2 and labels.shape[1] == 1 else labels
 

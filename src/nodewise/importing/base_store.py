@@ -53,10 +53,6 @@ class BaseStore:
         return self.graph.num_nodes
 
     @property
-    def entries(self) -> int:
-        return self.graph.num_entries
-
-    @property
     def weighted(self) -> bool:
         return self.graph.unchecked("edge_weight") is not None
 
@@ -114,7 +110,7 @@ class StoredRun:
         self._indptr, self._indices, self._weights = (base.path / name for name in (INDPTR, INDICES, WEIGHTS))
 
     def __len__(self) -> int:
-        return self._base.entries
+        return self._base.graph.num_entries
 
     def samples(self, stride: int) -> AnyArray:
         """Every ``stride``-th key, the first one included."""

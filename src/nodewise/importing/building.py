@@ -136,7 +136,7 @@ def _known_bytes(raw: RawGraph, feature_dtype: str | None, base: BaseStore | Non
     nodes = raw.num_nodes or 0
     stream = raw.features if isinstance(raw.features, FeatureStream) else None
     row = 0 if stream is None else stream.width * np.dtype(feature_dtype or stream.dtype).itemsize
-    entries = 2 * edges + (0 if base is None else base.entries)
+    entries = 2 * edges + (0 if base is None else base.graph.num_entries)
     return 2 * edges * entry + _row_bytes(entries, nodes, raw.edges.weighted) + nodes * row
 
 
@@ -148,5 +148,5 @@ def _check_room_for_rows(raw: RawGraph, work: Work, num_nodes: int, base: BaseSt
     """Check the disk again, now that the number of nodes and of distinct edges per run is known."""
     if "merged" not in work.done:
         keys = sum(path.stat().st_size // 8 for path in work.runs.glob("*.keys"))
-        entries = keys + (0 if base is None else base.entries)
+        entries = keys + (0 if base is None else base.graph.num_entries)
         work.check_disk(_row_bytes(entries, num_nodes, raw.edges.weighted))

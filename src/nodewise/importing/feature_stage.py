@@ -14,6 +14,7 @@ from nodewise._util.memory import room_for
 from nodewise._util.progress import Progress
 from nodewise._util.types import AnyArray
 from nodewise.formats.raw_graph import FeatureStream, RawFeatures
+from nodewise.graph.checks import check_choice
 from nodewise.graph.features import column_steps, encode
 from nodewise.importing.base_store import BaseStore
 from nodewise.importing.work_folder import Work
@@ -27,8 +28,8 @@ PART_BYTES = 8 << 20  # of float32 rows, at a time
 
 
 def check_dtype(feature_dtype: str | None) -> None:
-    if feature_dtype not in (None, *FEATURE_DTYPES):
-        raise InputError(f"feature_dtype={feature_dtype!r}: expected {', '.join(FEATURE_DTYPES)}")
+    if feature_dtype is not None:
+        check_choice("feature_dtype", feature_dtype, FEATURE_DTYPES)
 
 
 def dense_or_sparse(

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,11 +21,11 @@ from nodewise._util.progress import Progress, silent
 from nodewise._util.temporary import temporary_folder
 from nodewise.formats.columns import is_text_type
 from nodewise.formats.csv import LABEL_NAMES, NODE_NAMES, checked_delimiter
-from nodewise.formats.feature_columns import IMPUTE
 from nodewise.formats.layouts import open_layout
 from nodewise.formats.sql import Query
 from nodewise.formats.tables import Frame, ReadOptions, Source, as_source
 from nodewise.graph import Graph
+from nodewise.graph.checks import check_choice
 from nodewise.graph.names import Names
 from nodewise.importing.base_store import BaseStore
 from nodewise.importing.building import import_raw
@@ -155,8 +155,7 @@ def import_store(
     >>> open_store(folder / "store").label_names
     ['blue', 'red']
     """
-    if ids not in ("auto", "integers", "names"):
-        raise InputError(f"ids={ids!r}: expected 'auto', 'integers' or 'names'")
+    check_choice("ids", ids, get_args(Ids))
     check_dtype(feature_dtype)
     _check_options(features, labels, impute=impute, text=text, label=label)
     budget = memory_budget(memory)
@@ -275,8 +274,8 @@ def _sources(memory: int, **asked: Any) -> dict[str, Source]:
 
 
 def _check_options(features: Any, labels: Any, impute: str | None, **options: Any) -> None:
-    if impute not in (None, *IMPUTE):
-        raise InputError(f"impute={impute!r}: expected {' or '.join(map(repr, IMPUTE))}")
+    if impute is not None:
+        check_choice("impute", impute, get_args(Impute))
     for option, value in {"impute": impute, **options}.items():
         of, needs = ("labels", labels) if option == "label" else ("features", features)
         if value is not None and needs is None:

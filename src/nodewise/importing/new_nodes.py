@@ -20,6 +20,7 @@ from nodewise.formats.edge_files import EdgePart, open_edges
 from nodewise.formats.feature_files import FeatureFile, matrix_of_nodes, open_features
 from nodewise.formats.npz import TIMES
 from nodewise.formats.raw_graph import FeatureStream
+from nodewise.formats.sql import Query
 from nodewise.formats.tables import ReadOptions, Source, as_source
 from nodewise.graph import Graph
 from nodewise.graph.extended import ExtendedGraph
@@ -76,8 +77,6 @@ def _within(memory: int, doing: str, parts: Iterator[EdgePart]) -> list[EdgePart
 
 
 def _asked(source: Source, what: str) -> Source:
-    from nodewise.formats.sql import Query
-
     if isinstance(source, Query):
         raise InputError(f"{source}: {what} are read from files; write the answer to a Parquet file first")
     return source
