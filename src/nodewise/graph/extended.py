@@ -123,7 +123,7 @@ def extended(
         **own,
         features=joined,
         labels=labels,  # type: ignore[arg-type]
-        node_names=None if names is None else Names(partial(_joined_names, graph, names), graph.num_nodes + count),
+        node_names=names,
         label_names=graph.label_names,
         links=_links(graph, ends, count, edge_weight),
         under=graph,
@@ -144,7 +144,8 @@ def _check_labels(graph: Graph, joined: JoinedRows) -> None:
     joined.first = graph.labels
 
 
-def _checked_names(graph: Graph, names: Sequence[str] | None) -> list[str] | None:
+def _checked_names(graph: Graph, names: Sequence[str] | None) -> Names | None:
+    """The names of all nodes, those of new ones last."""
     if names is None:
         if graph.node_names is not None:
             raise InputError(f"names: none, and the nodes of {graph.name} have names; expected one for each new node")
@@ -159,23 +160,20 @@ def _checked_names(graph: Graph, names: Sequence[str] | None) -> list[str] | Non
         raise InputError(
             f"names: {words[again]!r} is a node of {graph.name} already; give new nodes names of their own"
         )
-    return words
+    return Names(partial(_joined_names, graph, words), graph.num_nodes + len(words))
 
 
-def _ends(graph: Graph, edges: AnyArray, names: list[str] | None) -> IntArray:
+def _ends(graph: Graph, edges: AnyArray, names: Names | None) -> IntArray:
     """The ends of the edges as ids, those of new nodes after those of the graph."""
     array = np.asarray(edges)
     if array.ndim != 2 or array.shape[0] != 2:
         raise InputError(f"edges: an array of shape {array.shape}; {EDGES}")
     if array.dtype.kind not in "UO" or array.size == 0:
         return checks.checked_edges(array if array.size else np.zeros((2, 0), np.int64)).astype(np.int64)
-    if graph.node_names is None:
+    if graph.node_names is None or names is None:
         raise InputError(f"edges: {str(array[0, 0])!r} is a name, and the nodes of {graph.name} have none; {EDGES}")
     words = [str(word) for word in array.ravel()]
-    new = {name: graph.num_nodes + i for i, name in enumerate(names or ())}
-    ids = np.array([new.get(word, -1) for word in words], np.int64)
-    missing = np.flatnonzero(ids < 0)
-    ids[missing] = places_of([words[i] for i in missing], graph.node_names)
+    ids = places_of(words, names)
     if (ids < 0).any():
         word = words[int(np.argmax(ids < 0))]
         raise InputError(
@@ -184,12 +182,14 @@ def _ends(graph: Graph, edges: AnyArray, names: list[str] | None) -> IntArray:
     return ids.reshape(array.shape)
 
 
-def _count(graph: Graph, ends: IntArray, features: Features | None, names: list[str] | None) -> int:
+def _count(graph: Graph, ends: IntArray, features: Features | None, names: Names | None) -> int:
     """The number of new nodes: by names or features, else by the largest id."""
-    known = [
-        len(rows) if isinstance(rows, list) else int(rows.shape[0]) for rows in (names, features) if rows is not None
-    ]
-    count = known[0] if known else max(0, int(ends.max(initial=-1)) + 1 - graph.num_nodes)
+    if names is not None:
+        count = len(names) - graph.num_nodes
+    elif features is not None:
+        count = int(features.shape[0])
+    else:
+        count = max(0, int(ends.max(initial=-1)) + 1 - graph.num_nodes)
     if count == 0:
         raise InputError("edges: no new node; expected at least one, with an id after the last one of the graph")
     if ends.size and (ends.min() < 0 or ends.max() >= graph.num_nodes + count):

@@ -18,7 +18,7 @@ import pyarrow as pa
 from nodewise._util.errors import InputError, warn
 from nodewise._util.memory import TooLittleMemoryError, room_for, too_small
 from nodewise._util.progress import Progress
-from nodewise._util.types import AnyArray
+from nodewise._util.types import AnyArray, IntArray
 from nodewise._util.words import counted
 from nodewise.formats import columns
 from nodewise.formats.columns import Column
@@ -246,9 +246,12 @@ class FileImport:
         values: AnyArray | None = None
         label_names: Sequence[str] | None = None
         if labels is not None:
-            if labels.nodes is not None and strict is None:
-                numbering.check_sparse(labels.nodes, len(labels.nodes) + 2 * (edges.count or edges.most))
-            values, label_names = _labels_of_nodes(labels, numbering, strict, seen, self.memory)
+            rows = None
+            if labels.nodes is not None:
+                if strict is None:
+                    numbering.check_sparse(labels.nodes, len(labels.nodes) + 2 * (edges.count or edges.most))
+                rows = _nodes(numbering, strict, seen, labels.nodes)[0]
+            values, label_names = labels_of_nodes(labels, rows, self.memory)
         if strict is not None:
             _check_counts(strict, labels, edges, numbering)
         if base is not None:
@@ -354,27 +357,20 @@ def _named_parts(file: EdgeFile, names: Column, as_text: bool) -> Iterator[EdgeP
         yield EdgePart(ends[0], ends[1], part.weights)
 
 
-def _labels_of_nodes(
-    file: LabelFile, numbering: Numbering, known: NodeRange | None, seen: SeenNodes | None, memory: int
-) -> tuple[AnyArray, Sequence[str] | None]:
-    if file.nodes is None:
-        return labels_of_nodes(file, None, memory)
-    nodes = numbering.nodes(file.nodes)
+def _nodes(numbering: Numbering, known: NodeRange | None, seen: SeenNodes | None, *ids: Column) -> IntArray:
+    """The nodes of columns of ids, which have to be ``known`` and are added to those ``seen``."""
+    nodes = numbering.nodes(*ids)
     if known is not None:
-        known.check(nodes, file.nodes)
+        known.check(nodes, *ids)
     if seen is not None:
         seen.add(nodes)
-    return labels_of_nodes(file, nodes[0], memory)
+    return nodes
 
 
 def _edge_stream(file: EdgeFile, numbering: Numbering, known: NodeRange | None, seen: SeenNodes | None) -> EdgeStream:
     def parts(count: int) -> Iterator[tuple[AnyArray, AnyArray | None]]:
         for part in file.parts(numbering.names is not None):
-            ends = numbering.nodes(part.source, part.target)
-            if known is not None:
-                known.check(ends, part.source, part.target)
-            if seen is not None:
-                seen.add(ends)
+            ends = _nodes(numbering, known, seen, part.source, part.target)
             for first in range(0, ends.shape[1], count):
                 mine = slice(first, first + count)
                 yield ends[:, mine], None if part.weights is None else part.weights[mine]

@@ -92,8 +92,7 @@ def _new_nodes(graph: Graph, file: FeatureFile, memory: int) -> tuple[list[Any],
     found: dict[Any, int] = {}
     places: list[IntArray] = []
     for column in file.nodes(graph.node_names is not None):
-        ids = _ids(graph, column)
-        known = _places(graph, ids)
+        ids, known = _known(graph, column)
         if (known >= 0).any():
             raise column.wrong(int(np.argmax(known >= 0)), f"this is a node of {graph.name} already; expected new ones")
         expected = len(found) + np.arange(len(ids))  # as long as no node occurs twice
@@ -151,8 +150,7 @@ def _unknown(graph: Graph, parts: Sequence[EdgePart]) -> list[Any]:
     found: dict[Any, None] = {}
     for part in parts:
         for column in (part.source, part.target):
-            ids = _ids(graph, column)
-            known = _places(graph, ids)
+            ids, known = _known(graph, column)
             found |= dict.fromkeys(node for node, place in zip(ids, known.tolist(), strict=True) if place < 0)
     return list(found) if graph.node_names is not None else sorted(found)
 
@@ -161,10 +159,9 @@ def _ends(graph: Graph, part: EdgePart, place_of: Mapping[Any, int]) -> IntArray
     """Both ends as ids of the extended graph; one that is neither new nor known is an error that names its row."""
     ends = []
     for column in (part.source, part.target):
-        ids = _ids(graph, column)
-        found = np.array([place_of.get(node, -1) for node in ids], np.int64)
-        open_ = np.flatnonzero(found < 0)
-        found[open_] = _places(graph, [ids[i] for i in open_])
+        ids, found = _known(graph, column)
+        for i in np.flatnonzero(found < 0):
+            found[i] = place_of.get(ids[i], -1)
         if (found < 0).any():
             wrong = int(np.argmax(found < 0))
             nearest = "" if graph.node_names is None else f"; {expected_name(ids[wrong], graph.node_names)}"
@@ -173,16 +170,10 @@ def _ends(graph: Graph, part: EdgePart, place_of: Mapping[Any, int]) -> IntArray
     return np.stack(ends)
 
 
-def _ids(graph: Graph, column: Column) -> list[Any]:
+def _known(graph: Graph, column: Column) -> tuple[list[Any], IntArray]:
+    """The ids in a column, and the nodes of the graph with these ids, -1 where there is none."""
     if graph.node_names is not None:
         names: list[Any] = columns.as_text(column).to_pylist()
-        return names
-    return list(columns.as_whole(columns.decoded(column), 0, "node ids are whole numbers").tolist())
-
-
-def _places(graph: Graph, ids: Sequence[Any]) -> IntArray:
-    """The nodes of the graph with these ids, -1 where there is none."""
-    if graph.node_names is not None:
-        return places_of(ids, graph.node_names)
-    array = np.array(ids, np.int64)
-    return np.where(array < graph.num_nodes, array, -1)
+        return names, places_of(names, graph.node_names)
+    ids = columns.as_whole(columns.decoded(column), 0, "node ids are whole numbers")
+    return ids.tolist(), np.where(ids < graph.num_nodes, ids, -1)

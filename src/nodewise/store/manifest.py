@@ -115,7 +115,8 @@ def read_manifest(path: atomic.AnyPath) -> Manifest:
         raise StoreError(f"{folder}: no such folder; expected a store, as nodewise import writes it")
     if not path.is_file():
         raise StoreError(f"{folder}: has no {MANIFEST}, so it is not a store; expected one that nodewise import wrote")
-    content = _parsed(path)
+    with reading(path, "JSON", (ValueError,), StoreError, REPAIR):
+        content = read_json(path)
     _check_format(path, content)
     try:
         if content.get("checksum") != _checksum(content):
@@ -130,11 +131,6 @@ def read_manifest(path: atomic.AnyPath) -> Manifest:
 
 def _damaged(path: Path, what: str) -> StoreError:
     return StoreError(f"{path}: {what}; {REPAIR}")
-
-
-def _parsed(path: Path) -> dict[str, Any]:
-    with reading(path, "JSON", (ValueError,), StoreError, REPAIR):
-        return read_json(path)
 
 
 def _check_format(path: Path, content: Mapping[str, Any]) -> None:
