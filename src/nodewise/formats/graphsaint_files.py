@@ -27,7 +27,7 @@ from nodewise.formats.npy import NpyFile
 from nodewise.formats.npz import TIMES
 from nodewise.formats.raw_graph import EdgeStream, RawGraph, array_features, edge_stream, node_labels, split_nodes
 from nodewise.formats.unpack import Files, Member, Zip
-from nodewise.graph.adjacency import MAX_NODES
+from nodewise.graph.adjacency import MAX_NODES, entry_rows
 from nodewise.graph.checks import UNKNOWN
 
 MARK = "adj_full.npz"
@@ -84,7 +84,7 @@ def _adjacency(arrays: Zip, memory: int) -> tuple[int, EdgeStream]:
     def parts(count: int) -> Iterator[AnyArray]:
         for first in range(0, entries, count):
             targets = indices[first : first + count]
-            yield np.stack([_rows_of(starts, first, first + targets.size), targets.astype(np.int64, copy=False)])
+            yield np.stack([entry_rows(starts, first, first + targets.size), targets.astype(np.int64, copy=False)])
 
     return rows, edge_stream(indices.label, parts, rows, entries)
 
@@ -111,14 +111,6 @@ def _checked_indptr(indptr: NpyFile, num_nodes: int, entries: int) -> IntArray:
             f"expected the indptr of a CSR matrix. Fetch or save the matrix again"
         )
     return starts
-
-
-def _rows_of(starts: IntArray, first: int, last: int) -> IntArray:
-    """The row of each of the entries ``first`` to ``last`` of a CSR matrix."""
-    low = int(np.searchsorted(starts, first, side="right")) - 1
-    high = int(np.searchsorted(starts, last, side="left"))
-    bounds = np.clip(starts[low : high + 1], first, last)
-    return np.repeat(np.arange(low, high), bounds[1:] - bounds[:-1])
 
 
 # ---------------------------------------------------------------------- labels and splits

@@ -33,7 +33,7 @@ def read_matrix_market(path: Path, memory: int) -> Any:
         with file, stream:
             head, rest = _head(stream)
             kind, field, symmetry, sizes = _parsed(head)
-            numbers = _numbers(kind, field, sizes)
+            numbers = sizes[0] * sizes[1] if kind == "array" else sizes[2] * FIELDS[field]
             room = room_for(f"reading {path}", memory, ENTRY_BYTES * numbers + 8 * sizes[0])
             body = rest + stream.read(room // 4)
             if stream.read(1):
@@ -76,11 +76,6 @@ def _parsed(head: list[str]) -> tuple[str, str, str, list[int]]:
     if len(sizes) != wanted or min(sizes) < 0:
         raise ValueError(f"its line of sizes is {head[1]!r:.80}; expected {wanted} whole numbers")
     return kind, field, symmetry, sizes
-
-
-def _numbers(kind: str, field: str, sizes: list[int]) -> int:
-    """How many numbers follow the head."""
-    return sizes[0] * sizes[1] if kind == "array" else sizes[2] * FIELDS[field]
 
 
 def _values(body: bytes, count: int) -> DoubleArray:

@@ -52,6 +52,13 @@ def induced(indptr: IntArray, indices: AnyArray, weights: AnyArray | None, nodes
     return Adjacency(sub_indptr, sub_indices, None if weights is None else weights[entries])
 
 
+def entry_rows(indptr: IntArray, first: int, last: int) -> IntArray:
+    """The row of each of the entries ``first`` to ``last``."""
+    low, high = int(np.searchsorted(indptr, first, side="right")) - 1, int(np.searchsorted(indptr, last))
+    bounds = np.clip(indptr[low : high + 1], first, last)
+    return np.repeat(np.arange(low, high), bounds[1:] - bounds[:-1])
+
+
 @njit(nogil=True)
 def running_sums(indptr, weights):
     """The running sum of weights within each row; rows do not touch each other, however heavy they are."""

@@ -95,7 +95,7 @@ def with_rows_of(base: BaseStore, new: RawFeatures | None, memory: int) -> RawFe
     if old is None:
         return None
     width = int(old.shape[1])
-    if base.sparse:
+    if sp.issparse(old):
         if new is None:
             return sp.csr_matrix((0, width), dtype=np.float32)
         return _sparse(new, memory) if isinstance(new, FeatureStream) else new

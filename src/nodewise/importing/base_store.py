@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from nodewise._util.atomic import AnyPath
 from nodewise._util.types import AnyArray, DoubleArray
 from nodewise.graph import Graph
+from nodewise.graph.adjacency import entry_rows
 from nodewise.graph.edge_keys import BOTH
 from nodewise.importing.array_files import read_at
 from nodewise.store import open_store, read_manifest
@@ -35,10 +34,6 @@ class BaseStore:
     path: Path
     graph: Graph
 
-    @classmethod
-    def opened(cls, path: AnyPath) -> BaseStore:
-        return cls(Path(path), open_store(path, verify=False))
-
     def check(self) -> None:
         """Compare all checksums, and check all values: the new store has its own, which would hide damage in this one.
 
@@ -55,14 +50,6 @@ class BaseStore:
     @property
     def weighted(self) -> bool:
         return self.graph.unchecked("edge_weight") is not None
-
-    @property
-    def feature_dtype(self) -> str | None:
-        return None if self.graph.features is None else self.graph.features.dtype.name
-
-    @property
-    def sparse(self) -> bool:
-        return bool(sp.issparse(self.graph.features))
 
     def names(self) -> Iterator[Any]:
         """The names of nodes, part by part."""
@@ -128,10 +115,7 @@ class StoredRun:
         for at in range(0, keys.size, READ_ENTRIES):
             part = slice(at, at + READ_ENTRIES)
             begin, end = first + at, first + min(at + READ_ENTRIES, keys.size)
-            indptr = mapped(self._indptr)
-            row, last = int(np.searchsorted(indptr, begin, side="right")) - 1, int(np.searchsorted(indptr, end))
-            counts = np.diff(np.clip(indptr[row : last + 1], begin, end))
-            rows, columns = np.repeat(np.arange(row, last), counts), mapped(self._indices)[begin:end]
+            rows, columns = entry_rows(mapped(self._indptr), begin, end), mapped(self._indices)[begin:end]
             keys[part] = _keys(rows, columns)
             if weights is not None:
                 loops, stored = np.flatnonzero(rows == columns), mapped(self._weights)[begin:end]

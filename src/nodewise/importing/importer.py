@@ -231,7 +231,7 @@ def append_store(
     (4, ['ann', 'bob', 'cy', 'dan'])
     """
     _check_options(features, labels, impute=impute, label=label)
-    base = BaseStore.opened(store)
+    base = BaseStore(Path(store), open_store(store, verify=False))
     if Path(os.path.realpath(output)).is_relative_to(os.path.realpath(store)):
         raise InputError(f"{output}: is the store to add to, or lies inside it; choose another name for the new store")
     budget = memory_budget(memory)
@@ -242,7 +242,8 @@ def append_store(
     several = multilabel or (base.graph.labels is not None and base.graph.multilabel)
     read_options = _read_options(header, delimiter, None, impute, label, several)
     ids: Ids = "integers" if base.graph.node_names is None else "names"
-    how = (read_options, add_missing_nodes, budget, base.feature_dtype, name or Path(output).name)
+    feature_dtype = None if base.graph.features is None else base.graph.features.dtype.name
+    how = (read_options, add_missing_nodes, budget, feature_dtype, name or Path(output).name)
     _import_files(given, how, output, ids, overwrite, resume, progress, base)
 
 
