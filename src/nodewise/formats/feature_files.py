@@ -28,7 +28,7 @@ from nodewise.formats.matrix_market import read_matrix_market
 from nodewise.formats.npy import NpyFile
 from nodewise.formats.npz import NpzFile
 from nodewise.formats.raw_graph import MOST_FEATURES, FeatureStream, RawFeatures, about, array_features, num_columns
-from nodewise.formats.tables import ReadOptions, Source, Table, is_array_file, open_table
+from nodewise.formats.tables import ReadOptions, Source, Table, column_named, is_array_file, open_table
 from nodewise.graph.checks import checked_features
 
 log = logging.getLogger("nodewise")
@@ -105,7 +105,7 @@ def _in_array(path: Path, array: NpyFile | AnyArray) -> FeatureFile:
 
 
 def _in_table(table: Table, options: ReadOptions, memory: int, labels: list[int]) -> FeatureFile:
-    text = None if options.text is None else _named_column(table, options.text)
+    text = None if options.text is None else column_named(table, options.text, "--text")
     node = _node_column(table, text)
     features = [i for i in range(len(table.names)) if i not in (node, text, *labels)]
     if labels:
@@ -152,12 +152,6 @@ def _ids_in(table: Table, node: int) -> Callable[[bool], Iterator[Column]]:
             yield columns.decoded(read[0])
 
     return nodes
-
-
-def _named_column(table: Table, name: str) -> int:
-    if name not in table.names:
-        raise InputError(f"{table.path}: has no column {name!r}, only {', '.join(table.names)[:80]}; check --text")
-    return table.names.index(name)
 
 
 def _lower_names(table: Table) -> list[str]:

@@ -22,7 +22,7 @@ from nodewise.formats.matrix_market import read_matrix_market
 from nodewise.formats.npy import NpyFile
 from nodewise.formats.npz import TIMES, NpzFile
 from nodewise.formats.raw_graph import node_labels
-from nodewise.formats.tables import ReadOptions, Source, Table, is_array_file, open_table
+from nodewise.formats.tables import ReadOptions, Source, Table, column_named, is_array_file, open_table
 from nodewise.graph.checks import UNKNOWN
 
 UNKNOWN_WORDS = ("", "nan", "na", "-1")  # written by pandas, R and other tools for an unknown label
@@ -96,10 +96,7 @@ def labels_of_nodes(
 def label_columns(table: Table, options: ReadOptions) -> tuple[int, list[int]]:
     """The column of nodes, and that of labels; or several, one per class."""
     lower = [name.strip().lower() if table.named else "" for name in table.names]
-    for name in options.label:
-        if name not in table.names:
-            raise InputError(f"{table.path}: has no column {name!r}, only {', '.join(table.names)[:80]}; check --label")
-    labels = [table.names.index(name) for name in options.label]
+    labels = [column_named(table, name, "--label") for name in options.label]
     if not labels:
         labels = [lower.index(name) for name in LABEL_NAMES if name in lower][:1]
     free = [i for i in range(len(lower)) if i not in labels]

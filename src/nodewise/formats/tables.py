@@ -133,6 +133,13 @@ def open_table(source: Source, options: ReadOptions, memory: int | None = None) 
     return _parquet_table(source, memory)
 
 
+def column_named(table: Table, name: str, option: str) -> int:
+    """The column that the user named with an option."""
+    if name not in table.names:
+        raise InputError(f"{table.path}: has no column {name!r}, only {', '.join(table.names)[:80]}; check {option}")
+    return table.names.index(name)
+
+
 def _frame_table(frame: Frame) -> ArrowTable:
     def batches(columns: list[int]) -> Iterator[tuple[Source, int, list[Any]]]:
         first = 0

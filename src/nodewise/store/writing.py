@@ -66,10 +66,9 @@ def write_store(
             files[NAMES] = write_names(folder / NAMES, graph.node_names)
         degrees = {"total": graph.total_degree, "least": graph.least_degree}
         feature_names = None if graph.feature_names is None else tuple(graph.feature_names)
-        known = {
-            "name": graph.name, "degrees": degrees, "provenance": provenance or {}, "feature_names": feature_names
-        }  # fmt: skip
-        write_manifest(folder, describe(files, graph.num_features, graph.labels, graph.label_names, **known))
+        known = {"name": graph.name, "provenance": provenance or {}, "feature_names": feature_names}
+        described = describe(files, graph.num_features, graph.labels, graph.label_names, degrees=degrees, **known)
+        write_manifest(folder, described)
 
 
 def describe(
