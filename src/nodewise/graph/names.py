@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, SupportsIndex, overload
@@ -27,10 +28,8 @@ class Names(Sequence[str]):
     (3, 'b', ['b', 'c'])
     """
 
-    def __init__(self, load: Callable[[], Any] | None, length: int) -> None:
-        self._load = load
-        self._length = length
-        self._column: Any = None
+    def __init__(self, load: Callable[[], Any], length: int) -> None:
+        self._load, self._length = load, length
 
     @classmethod
     def of(cls, values: Any) -> Names:
@@ -38,16 +37,12 @@ class Names(Sequence[str]):
         if isinstance(values, Names):
             return values
         column = arrow_strings(values)
-        names = cls(None, len(column))
-        names._column = column
-        return names
+        return cls(functools.partial(arrow_strings, column), len(column))
 
-    @property
+    @functools.cached_property
     def arrow(self) -> Any:
         """The names as a ``pyarrow.ChunkedArray`` of type ``large_string``."""
-        if self._column is None and self._load is not None:
-            self._column = self._load()
-        return self._column
+        return self._load()
 
     def __arrow_array__(self, type: Any = None) -> Any:
         """The same, for ``pyarrow.array(names)``."""
