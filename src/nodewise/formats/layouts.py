@@ -20,7 +20,6 @@ def open_layout(path: Any) -> Iterator[Callable[..., RawGraph] | None]:
 
     It takes the bytes of memory that it may use. Members that it extracts from a zip exist until the end of the block.
     """
-    path = Path(path) if isinstance(path, str) else path
     if not isinstance(path, Path) or not (path.is_dir() or path.suffix.lower() == ".zip"):
         yield None
         return

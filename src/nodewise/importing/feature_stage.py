@@ -62,7 +62,8 @@ def write_dense(
     """
     if DENSE in work.files:
         return work.files[DENSE].shape[0]
-    parts = stream.parts(_part_rows(stream.width))
+    step = _part_rows(stream.width)
+    parts = stream.parts(step)
     next(parts, None)  # the memory of a reader counts as in use: of wide Parquet, a page of each column
     room_for("writing features", memory, 4 * PART_BYTES, WRITER_BYTES)
     del parts
@@ -71,32 +72,20 @@ def write_dense(
     done = work.done.get("features", {"rows": 0, "ended": False})
     with ArrayWriter(work.store / DENSE, kind, stream.width, keep=done["rows"] or None) as writer:
         if not done["ended"]:
-            _append_rows(writer, stream, convert, num_nodes, work, progress)
+            kept, read = writer.rows, 0
+            for part in stream.parts(step):
+                fresh = part[max(0, kept - read) :]
+                read += part.shape[0]
+                writer.append(convert(fresh, read - fresh.shape[0]))
+                work.note(work.store / DENSE, features={"rows": writer.rows, "ended": False})
+                progress("writing features", read, num_nodes)
+            work.note(work.store / DENSE, features={"rows": writer.rows, "ended": True})
         rows = writer.rows
         if num_nodes is not None:
-            step = _part_rows(stream.width)
             for first in range(rows, num_nodes, step):
                 writer.append(convert(np.zeros((min(step, num_nodes - first), stream.width), np.float32), first))
             work.add_files({DENSE: writer.finish()})
     return rows
-
-
-def _append_rows(
-    writer: ArrayWriter,
-    stream: FeatureStream,
-    convert: Conversion,
-    num_nodes: int | None,
-    work: Work,
-    progress: Progress,
-) -> None:
-    kept, read = writer.rows, 0
-    for part in stream.parts(_part_rows(stream.width)):
-        fresh = part[max(0, kept - read) :]
-        read += part.shape[0]
-        writer.append(convert(fresh, read - fresh.shape[0]))
-        work.note(work.store / DENSE, features={"rows": writer.rows, "ended": False})
-        progress("writing features", read, num_nodes)
-    work.note(work.store / DENSE, features={"rows": writer.rows, "ended": True})
 
 
 def _part_rows(width: int) -> int:
