@@ -21,7 +21,7 @@ from tiny_layouts import Tiny, edges_of, read_through, write_graphsaint, write_o
 @pytest.mark.parametrize("write", [write_ogb_csv, write_ogb_binary, write_graphsaint])
 def test_a_folder_or_zip_is_recognised_by_what_is_in_it(write: object, tmp_path: Path) -> None:
     folder = write(tmp_path / "tiny", Tiny.ring())  # type: ignore[operator]
-    for path in (folder, str(zipped(folder)), zipped(folder, top=False)):
+    for path in (folder, zipped(folder), zipped(folder, top=False)):
         with open_layout(path) as read:
             assert read is not None
             raw = read()
