@@ -27,6 +27,9 @@ VALUE_BYTES = 1 << 20  # that a value may have
 STEPS = 1_000_000  # of SQLite, between looks at what the user does: Ctrl-C ends a query that gives no row
 FILE_TIMES = 100  # bytes of an answer per byte of its database, beside an eighth of the memory
 LEAST_MEMORY = 1 << 27  # for DuckDB
+# A stranger's file makes DuckDB load no code, and a view in it no other file.
+CLOSED: Any = {"enable_external_access": False}
+SQLITE = b"SQLite format 3"  # how its files begin
 
 _SPELLED = re.compile(r"(sqlite|duckdb):(.*?)\?(.*)", re.DOTALL)
 _EXPECTED = "expected sqlite:FILE?SELECT ... or duckdb:FILE?SELECT ..."
@@ -63,6 +66,10 @@ class Query:
         """This query with its answer, which is written to the Parquet file ``answer``."""
         if not self.database.is_file():
             raise InputError(f"{self.database}: no such file; {_EXPECTED}")
+        with reading(self.database), self.database.open("rb") as stream:
+            begins = stream.read(len(SQLITE))
+        if self.engine == "duckdb" and begins == SQLITE:
+            raise InputError(f"{self.database}: is a database of SQLite; write sqlite: in place of duckdb:")
         batches = self._sqlite() if self.engine == "sqlite" else self._duckdb(memory)
         with closing(batches):
             schema = next(batches)
@@ -89,6 +96,7 @@ class Query:
         with self._asking(*errors), _interrupts():
             address = f"{self.database.resolve().as_uri()}?mode=ro"
             with closing(sqlite3.connect(address, uri=True)) as connection:
+                connection.set_authorizer(_without_other_files)
                 connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_BYTES)
                 connection.execute("PRAGMA trusted_schema = OFF")  # a database of strangers' may hold functions to call
                 connection.execute("PRAGMA cell_size_check = ON")
@@ -126,9 +134,8 @@ class Query:
         except ImportError as error:
             raise InputError(f"{self}: needs DuckDB ({error}); pip install 'nodewise[sql]'") from error
         errors = (duckdb.Error, pa.ArrowException, UnicodeError)
-        with self._asking(*errors), duckdb.connect(str(self.database), read_only=True) as connection:
+        with self._asking(*errors), duckdb.connect(str(self.database), read_only=True, config=CLOSED) as connection:
             connection.execute(f"SET memory_limit = '{max(LEAST_MEMORY, memory // 2)}B'")
-            connection.execute("SET enable_external_access = false")  # a view of a stranger's reads no other file
             answer = connection.sql(self.sql)
             if answer is None:
                 raise InputError(f"{self}: gives no rows; expected a SELECT")
@@ -138,6 +145,11 @@ class Query:
 
     def _asking(self, *errors: type[Exception]) -> AbstractContextManager[None]:
         return reading(str(self), "a query that this database answers", errors, advice="check the query and the file")
+
+
+def _without_other_files(action: int, *_: Any) -> int:
+    """SQLite opens a file for reading only, but others that a query names, for writing too."""
+    return sqlite3.SQLITE_DENY if action == sqlite3.SQLITE_ATTACH else sqlite3.SQLITE_OK
 
 
 @contextmanager
