@@ -7,6 +7,7 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from xml.parsers import expat
 
 import pyarrow as pa
 
@@ -40,7 +41,27 @@ def _read(identity: tuple[Path, int, int], memory: int) -> tuple[Any, Any]:
     # Networkx raises almost anything, and a graph that it has read may be odd in any way.
     with reading(path, f"a {path.suffix[1:]} file", (Exception,), advice="fetch or write it again"):
         room_for(f"reading {path}", memory, FILE_TIMES * size)
+        _check_markup(path)
         return _tables(path, read(path), memory)
+
+
+def _check_markup(path: Path) -> None:
+    """Raise ValueError for entities, which make much of a small file, and for graphs that networkx leaves out."""
+    graphs = 0
+
+    def entity(*_: Any) -> None:
+        raise ValueError("it declares entities, so that a small file may stand for a large one")
+
+    def element(name: str, _: Any) -> None:
+        nonlocal graphs
+        graphs += name.rpartition(":")[2] == "graph"
+        if graphs > 1:
+            raise ValueError("it holds more than one graph, and one is read; save that one alone")
+
+    parser = expat.ParserCreate()
+    parser.EntityDeclHandler, parser.StartElementHandler = entity, element
+    with path.open("rb") as stream:
+        parser.ParseFile(stream)
 
 
 def _tables(path: Path, graph: Any, memory: int) -> tuple[Any, Any]:
