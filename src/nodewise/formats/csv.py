@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, AnyStr
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,6 +42,9 @@ CODECS = {  # by the first bytes of a file; the last: frames that zstd skips, wh
     b"\x28\xb5\x2f\xfd": "zstd",
     **{bytes([kind]) + b"\x2a\x4d\x18": "zstd" for kind in range(0x50, 0x60)},
 }
+QUOTED = re.compile(r'"[^"]*(?:""[^"]*)*"\S*|\S+')  # a field between blanks
+QUOTED_BYTES = re.compile(QUOTED.pattern.encode())
+EXCEL = re.compile(r'sep=([^\w"\r\n])\s*$', re.IGNORECASE)  # a first line that tells Excel what separates fields
 COMPRESSED = (".gz", ".zst", ".zstd")
 FOREIGN = {  # how files begin that are something else than their names say
     b"PAR1": "a Parquet file; name it .parquet",
@@ -279,7 +282,7 @@ class _Head(io.RawIOBase):
 def _whole_lines(stream: Any, table: TextTable) -> Iterator[bytes]:
     """Blocks of lines; where blanks separate fields, one tab stands for each run of them, and none at either end."""
     rest = b""
-    while block := stream.read(table.block_bytes):
+    for block in _with_line_feeds(stream, table.block_bytes):
         lines, end, rest = (rest + block).rpartition(b"\n")
         if len(rest) > table.longest:
             raise InputError(
@@ -292,8 +295,27 @@ def _whole_lines(stream: Any, table: TextTable) -> Iterator[bytes]:
         yield _even(rest, table.delimiter)
 
 
+def _with_line_feeds(stream: Any, size: int) -> Iterator[bytes]:
+    """Blocks in which each line ends in a line feed, where the file may have a carriage return, alone or before it."""
+    held = b""  # the next block may begin with a line feed
+    while block := stream.read(size):
+        block = held + block
+        held = b"\r" if block.endswith(b"\r") else b""
+        block = block.removesuffix(held)
+        yield block.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in block else block
+    if held:
+        yield b"\n"
+
+
 def _even(lines: bytes, delimiter: str) -> bytes:
-    return b"\n".join(b"\t".join(line.split()) for line in lines.split(b"\n")) if delimiter == BLANK else lines
+    if delimiter != BLANK:
+        return lines
+    return b"\n".join(b"\t".join(_fields(line, b'"', QUOTED_BYTES)) for line in lines.split(b"\n"))
+
+
+def _fields(line: AnyStr, quote: AnyStr, quoted: re.Pattern[AnyStr]) -> list[AnyStr]:
+    """The fields of a line between blanks; those in quotes may hold blanks."""
+    return quoted.findall(line) if quote in line else line.split()
 
 
 def _is_header(first: list[str], after_comments: bool) -> bool:
@@ -318,10 +340,13 @@ def _first_records(
         lines = io.TextIOWrapper(head, "utf-8-sig", errors="surrogateescape", newline="")
         for line in lines:
             if line.strip("\r\n") and (suffix in STRICT or not line.startswith(("#", "%"))):
+                if not comments and (excel := EXCEL.match(line)):
+                    comments, delimiter = 1, delimiter or excel[1]
+                    continue
                 delimiter = delimiter or _delimiter(line, suffix)
                 rest: Iterator[str] = itertools.chain([line], lines)
                 if delimiter == BLANK:
-                    rest = (BLANK.join(line.split()) for line in rest)
+                    rest = (BLANK.join(_fields(line, '"', QUOTED)) for line in rest)
                 before = csv.field_size_limit(most)  # of the whole process, but only for this moment
                 try:
                     records = (record for record in csv.reader(rest, delimiter=delimiter) if record)
