@@ -156,23 +156,27 @@ def _frame_table(frame: Frame) -> ArrowTable:
 def _parquet_table(path: Path, memory: int | None, query: Query | None = None) -> ArrowTable:
     """The table in a file or folder, or in the file with the answer to ``query``."""
     files = parquet_files(path)
-    opened = [open_parquet(file) for file in files]
-    schema = opened[0].schema_arrow
-    for file, content in zip(files, opened, strict=True):
-        if content.schema_arrow.names != schema.names:
+    schema: Any = None
+    rows = 0
+    for file in files:
+        with open_parquet(file) as content:  # closed again: a folder may have more files than can be open at a time
+            found, rows = content.schema_arrow, rows + content.metadata.num_rows
+        schema = found if schema is None else schema
+        if found.names != schema.names:
             raise InputError(
-                f"{file}: has the columns {', '.join(content.schema_arrow.names)[:80]}, {files[0].name} has "
+                f"{file}: has the columns {', '.join(found.names)[:80]}, {files[0].name} has "
                 f"{', '.join(schema.names)[:80]}; the files of a folder must have the same columns"
             )
+    names = list(schema.names)
 
     def batches(columns: list[int]) -> Iterator[tuple[Source, int, list[Any]]]:
         for file in files:
             first = 0
-            for arrays in read_batches(file, schema.names, columns, memory):
+            for arrays in read_batches(file, names, columns, memory):
                 yield query or file, first, arrays
                 first += len(arrays[0])
 
-    return ArrowTable(query or path, schema, batches, sum(content.metadata.num_rows for content in opened))
+    return ArrowTable(query or path, schema, batches, rows)
 
 
 def is_array_file(source: Source) -> TypeGuard[Path]:
