@@ -42,6 +42,7 @@ from nodewise.store.manifest import (
 from nodewise.store.names import read_names
 
 VERIFY_UP_TO = 64 << 20  # bytes; larger stores are verified only on request, so that they open at once
+MOST = float(np.float32(LARGEST))  # which is a little more
 ATTEMPTS = 100  # at a store that others replace as it is opened
 Arrays = dict[str, Any]  # by file name
 
@@ -191,9 +192,9 @@ def _limits(described: Manifest, name: str) -> Limits:
     known = {
         INDPTR: Limits(0, counts["entries"], 1),
         WEIGHTS: Limits(float(np.finfo(np.float32).smallest_subnormal), float(np.finfo(np.float32).max)),
-        DENSE: Limits(-LARGEST, LARGEST),
-        STEPS: Limits(-4 * LARGEST, 4 * LARGEST),
-        SPARSE[0]: Limits(-LARGEST, LARGEST),
+        DENSE: Limits(-MOST, MOST),
+        STEPS: Limits(-4 * MOST, 4 * MOST),
+        SPARSE[0]: Limits(-MOST, MOST),
         SPARSE[1]: Limits(0, counts["features"] - 1),
         SPARSE[2]: Limits(0, files[SPARSE[0]].shape[0] if SPARSE[0] in files else 0, 0),
     }
