@@ -7,10 +7,14 @@ import mmap
 import os
 import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from nodewise._util.errors import InputError
 from nodewise._util.types import AnyArray
+
+with suppress(ImportError):  # Windows has none
+    import resource
 
 _UNITS = {unit: 1000**power for power, unit in enumerate(("", "k", "m", "g", "t"))}
 _UNITS |= {f"{unit}i": 1024**power for power, unit in enumerate("kmgt", 1)}
@@ -50,11 +54,13 @@ def show_bytes(count: float) -> str:
 
 
 def available_memory() -> int:
-    """Bytes available without swapping: what the system says, or the limit of this container if that is less."""
+    """Bytes available without swapping: what the system says, or the limit of a container or process if it is less."""
     found = re.search(r"^MemAvailable:\s+(\d+) kB", _read("/proc/meminfo"), re.MULTILINE)
     amounts = [int(text) for text in map(_read, _CGROUP) if text.isdigit()]  # "max": no limit
     if found:
         amounts.append(int(found[1]) << 10)
+    if sys.platform == "linux" and (limit := resource.getrlimit(resource.RLIMIT_AS)[0]) != resource.RLIM_INFINITY:
+        amounts.append(max(0, limit - _own_pages(0)))
     if amounts:
         return min(amounts)
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 4 << 30

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
 import sys
@@ -114,14 +115,26 @@ def main() -> None:
 
 
 def _open_streams() -> None:
-    """Open what was closed when this process was started: the next file would get its number, and its text."""
+    """Open what was closed when this process was started: the next file would get its number, and its text.
+
+    Characters that standard output has no codes for are written as escapes.
+    """
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _check_words(words: list[str]) -> None:
-    """Raise if an argument is not text: Arrow opens no file of such a name, and no file of ours can hold it."""
+    """Raise if an argument is not text: Arrow opens no file of such a name, and no file of ours can hold it.
+
+    So too if the folder from which paths lead is gone.
+    """
+    try:
+        os.getcwd()
+    except FileNotFoundError as error:
+        raise InputError("the current folder does not exist any more; cd to another one") from error
     for word in words:
         try:
             word.encode()

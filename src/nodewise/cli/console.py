@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,6 +16,9 @@ from nodewise._util.progress import Progress
 
 RATE_SECONDS = 600.0  # over which a rate is measured: a piece of work can take a minute
 COUNTED = 200  # from this total on, a bar shows a count instead of a percentage
+
+# Names come from files of strangers, and could tell a terminal anything: control characters, and the order of writing.
+_COMMANDS = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069]")
 
 _quiet = False
 
@@ -38,7 +42,21 @@ def say(message: str) -> None:
 
 def _write(text: str) -> None:
     with suppress(OSError):  # a log that is full or closed ends no work
-        sys.stderr.write(text)
+        sys.stderr.write(harmless(text))
+
+
+def harmless(text: str) -> str:
+    r"""``text`` as it may be shown, whoever wrote it.
+
+    >>> print(harmless("\x1b[2Jred"))
+    \x1b[2Jred
+    """
+    return _COMMANDS.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def print_line(text: str) -> None:
+    """Print a line of results on stdout."""
+    sys.stdout.write(f"{harmless(text)}\n")
 
 
 def listen() -> None:
@@ -80,9 +98,9 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Se
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+        table.add_column(harmless(column), justify="right" if column in right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(harmless, row))
     Console(width=None if sys.stdout.isatty() else 200, highlight=False, markup=False).print(table)
 
 

@@ -7,9 +7,7 @@ import textwrap
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-import typer
-
-from nodewise.cli.console import print_json
+from nodewise.cli.console import print_json, print_line
 from nodewise.cli.options import DataDir, Json
 
 if TYPE_CHECKING:
@@ -29,7 +27,7 @@ def datasets(data_dir: DataDir = None, json: Json = False) -> None:
     width = min(WIDEST, shutil.get_terminal_size().columns)
     for row in rows:
         for number, text in enumerate(_lines(row)):
-            typer.echo(textwrap.fill(text, width, initial_indent="    " * (number > 0), subsequent_indent="    "))
+            print_line(textwrap.fill(text, width, initial_indent="    " * (number > 0), subsequent_indent="    "))
 
 
 def _lines(row: DatasetRow) -> tuple[str, str, str]:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from nodewise.cli.console import print_json, say
+from nodewise.cli.console import print_json, print_line, say
 from nodewise.cli.describe import score_in_words
 from nodewise.cli.options import DataDir, Json, Source, load_source
 from nodewise.cli.predict import Model
@@ -36,6 +36,6 @@ def evaluate(
         print_json(asdict(result))
         return
     show_classes(result.classes)
-    typer.echo(f"{result.graph}: {score_in_words(vars(result))}")
+    print_line(f"{result.graph}: {score_in_words(vars(result))}")
     if result.left_out:
         say(f"{result.left_out:,} labelled nodes were left out: the model learned from them")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from nodewise.cli.console import say
+from nodewise.cli.console import print_line, say
 from nodewise.cli.options import DataDir, Threads
 
 
@@ -41,5 +41,5 @@ def reproduce(
     context = Context(output, quick, splits, splits_dir, budget, seed, threads, data_dir, say)
     for record in run(experiments, context):
         for sentence in record.sentences:
-            typer.echo(f"{record.name}: {sentence}")
-    typer.echo(str(output / "index.html"))
+            print_line(f"{record.name}: {sentence}")
+    print_line(str(output / "index.html"))

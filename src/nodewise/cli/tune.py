@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nodewise.cli.console import print_json, print_table, say, stages
+from nodewise.cli.console import print_json, print_line, print_table, say, stages
 from nodewise.cli.options import DataDir, Json, Memory, Source, Threads, load_source
 from nodewise.cli.splitting import SplitOptions, choose_splits
 
@@ -67,10 +67,10 @@ def _show(tuned: Tuned) -> None:
     rows += [[name.replace("_", " "), *(_short(trial.point[name]) for trial in best)] for name in default.point]
     print_table(("trial", *numbers), rows, right=numbers)
     given_up = sum(trial.given_up for trial in tuned.trials)
-    typer.echo(f"{tuned.dataset}: {len(tuned.trials)} trials, {given_up or 'none'} of them stopped early")
-    typer.echo(_verdict(tuned))
+    print_line(f"{tuned.dataset}: {len(tuned.trials)} trials, {given_up or 'none'} of them stopped early")
+    print_line(_verdict(tuned))
     winner = f"trial {tuned.best.number}" if tuned.is_better else "the default"
-    typer.echo(f"the preset holds the parameters of {winner}")
+    print_line(f"the preset holds the parameters of {winner}")
 
 
 def _verdict(tuned: Tuned) -> str:

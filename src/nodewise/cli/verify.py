@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from nodewise.cli.console import print_line
+
 
 def verify(
     store: Annotated[Path, typer.Argument(metavar="STORE", help="A folder written by 'nodewise import'.")],
@@ -14,4 +16,4 @@ def verify(
     """Check every block of STORE against its checksum, and name the first damaged one."""
     from nodewise.store import verify_store
 
-    typer.echo(f"{store}: {verify_store(store):,} bytes, no damage found")
+    print_line(f"{store}: {verify_store(store):,} bytes, no damage found")
