@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from os.path import realpath
+from os.path import abspath, realpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nodewise.cli.console import complain, print_json, print_table, say, stages
+from nodewise.cli.console import complain, print_json, print_line, print_table, say, stages
 from nodewise.cli.files import FileOptions, source_or_files
 from nodewise.cli.model_options import ModelOptions, model_params
 from nodewise.cli.options import Address, DataDir, Json, Memory, On, SourceOrFiles, Threads, given, load_source
@@ -72,7 +72,7 @@ def train(
     source, words = source_or_files(source, files)
     graph = load_source(source, data_dir)
     loading = time.perf_counter() - started
-    place = output or Path(f"{Path(graph.name).name}-model")
+    place = output or _default_place(source)
     check_new_folder(place, overwrite=True, ours=is_model)  # before the work, not after
     chosen = choose_splits(graph, source, split_options, seed)
     refit = chosen.own if refit is None else refit
@@ -97,6 +97,12 @@ def train(
     _show(result, loading, chosen.origin)
     again = f", trained again on all {sum(part.size for part in chosen.splits[0]):,} labels" if refit else ""
     say(f"model saved in {place}{again}. Next: nodewise predict {place} {words} -o labels.csv")
+
+
+def _default_place(source: str) -> Path:
+    """The folder for a model unless -o names one: after what the user wrote, not after a name inside of a file."""
+    path = Path(abspath(source))
+    return Path(f"{path.stem if path.suffix == '.npz' else path.name}-model")
 
 
 def _evaluate(graph: Graph, splits: list[Split], params: dict[str, Any], **how: Any) -> Evaluation:
@@ -146,20 +152,20 @@ def _show(result: Evaluation, loading: float, origin: str) -> None:
         print_table(columns, rows, right=columns)
     if result.test_f1_mean is not None:
         show_classes(result.classes)
-    typer.echo(f"split{'s' * several}: {origin}")
+    print_line(f"split{'s' * several}: {origin}")
     if not several:
         found = {**first.auto_params, "engine": result.engine}
         guide = getattr(getattr(result.best, "found_", None), "guide", "nothing")
         by = "" if guide == "nothing" else f" on {guide}"
         chosen = (f"{name} {value if isinstance(value, str) else f'{value:.3g}'}" for name, value in found.items())
-        typer.echo(f"chosen{by}: {', '.join(chosen)}")
-        typer.echo("votes: " + "; ".join(f"{100 * vote:.0f}% {name}" for name, vote in first.members.items()))
+        print_line(f"chosen{by}: {', '.join(chosen)}")
+        print_line("votes: " + "; ".join(f"{100 * vote:.0f}% {name}" for name, vote in first.members.items()))
     seconds = {
         stage: sum(s.seconds.get(stage, 0.0) for s in result.splits) for s in result.splits for stage in s.seconds
     }
     spent = {"loading": loading, **seconds}
-    typer.echo("time: " + ", ".join(f"{stage} {value:.2f} s" for stage, value in spent.items()))
-    typer.echo(f"{result.dataset}: {_score(result)}")
+    print_line("time: " + ", ".join(f"{stage} {value:.2f} s" for stage, value in spent.items()))
+    print_line(f"{result.dataset}: {_score(result)}")
 
 
 def show_classes(results: list[ClassResult]) -> None:
@@ -172,10 +178,10 @@ def show_classes(results: list[ClassResult]) -> None:
     ]
     print_table(columns, rows, right=columns[1:])
     if len(classes) > SHOWN_CLASSES:
-        typer.echo(f"and {len(classes) - SHOWN_CLASSES} smaller classes (--json shows all)")
+        print_line(f"and {len(classes) - SHOWN_CLASSES} smaller classes (--json shows all)")
     if untested := [c.label for c in results if not c.support]:
         more = "" if len(untested) <= SHOWN_CLASSES else ", …"
-        typer.echo(f"classes without test nodes: {', '.join(untested[:SHOWN_CLASSES])}{more}")
+        print_line(f"classes without test nodes: {', '.join(untested[:SHOWN_CLASSES])}{more}")
 
 
 def _number(value: float | None, digits: int, scale: int = 1) -> str:
