@@ -19,6 +19,8 @@ from nodewise._util.types import AnyArray, IntArray
 from nodewise.graph.checks import LARGEST, unfit
 
 WHOLE = r"^\s*[+-]?[0-9]+(\.0*)?\s*$"
+MISSING_WORDS = ("", "nan", "na", "n/a", "#n/a", "<na>", "null", "none")  # in any case, by pandas, R, spreadsheets
+WITH_COMMAS = r"^\s*[+-]?[0-9]+(,[0-9]+)+(\.[0-9]+)?\s*$"
 NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 
 
@@ -124,6 +126,12 @@ def first_number(column: Column) -> int | None:
     if not _is_text(column):
         return 0 if len(column) else None
     return _first(pc.match_substring_regex(column.values, NUMBER))
+
+
+def refuse_decimal_commas(column: Column) -> None:
+    """Raise if all text is numbers with commas, as spreadsheets write them in many languages; it is not words."""
+    if _is_text(column) and len(column) and pc.all(pc.match_substring_regex(column.values, WITH_COMMAS)).as_py():
+        raise column.wrong(0, "expected numbers with a decimal point and no commas; write the file again with those")
 
 
 def given(column: Column, missing: Sequence[str]) -> IntArray:

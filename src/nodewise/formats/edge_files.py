@@ -160,7 +160,11 @@ def _holds_weights(table: Table, index: int) -> bool:
     if table.names[index].strip().lower() in WEIGHT_NAMES:
         return True
     column = next((part[0] for part in table.parts({index: pa.float64()})), None)
-    if column is None or not _is_plain(column) or not columns.has_number(columns.decoded(column)):
+    if column is None or not _is_plain(column):
+        return False
+    column = columns.decoded(column)
+    columns.refuse_decimal_commas(column)
+    if not columns.has_number(column):
         return False
     if table.named:
         warn(

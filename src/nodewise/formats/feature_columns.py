@@ -32,7 +32,6 @@ MOST_CATEGORIES = 50
 MOST_WORDS = 20_000
 MANY_ROWS = 1_000  # in more, a word that occurs in one row only is left out
 TEXT_TIMES = 8  # memory per byte of text: its words are counted and weighted
-MISSING_WORDS = ("", "nan", "na", "n/a", "null", "none")  # in any case
 REPORTED = 20  # columns; of more, the number is reported
 NUMBERS = "expected a finite number. If values are missing, pass --impute mean or --impute zero (Python: impute)"
 
@@ -64,7 +63,7 @@ class ColumnPlan:
             return numbers_in(column)[:, None]
         column = _decoded(column)
         out = np.zeros((len(column), len(self.names)), np.float32)
-        present = columns.given(column, MISSING_WORDS)
+        present = columns.given(column, columns.MISSING_WORDS)
         if self.categories is not None:
             known = pa.array(self.categories, pa.large_string())
             out[present, pc.index_in(_trimmed(column.subset(present)), value_set=known).to_numpy()] = 1
@@ -121,7 +120,7 @@ class _Seen:
 
     def add(self, column: Column) -> None:
         column = _decoded(column)
-        rows = columns.given(column, MISSING_WORDS)
+        rows = columns.given(column, columns.MISSING_WORDS)
         self.rows, self.present = self.rows + len(column), self.present + rows.size
         present = column.subset(rows)
         if not self.text:
@@ -167,7 +166,8 @@ def _text_columns(table: Table, indices: Sequence[int]) -> set[int]:
     found = set()
     for i, column in zip(may, first or [], strict=False):
         values = columns.decoded(column)
-        present = values.subset(columns.given(values, MISSING_WORDS))
+        present = values.subset(columns.given(values, columns.MISSING_WORDS))
+        columns.refuse_decimal_commas(present)
         if len(present) and not columns.has_number(present) and not pc.any(_infinite(present)).as_py():
             found.add(i)
     return found

@@ -25,8 +25,8 @@ from nodewise.formats.raw_graph import node_labels
 from nodewise.formats.tables import ReadOptions, Source, Table, column_named, is_array_file, open_table
 from nodewise.graph.checks import UNKNOWN
 
-UNKNOWN_WORDS = ("", "nan", "na", "-1")  # written by pandas, R and other tools for an unknown label
-DOUBTFUL_WORDS = ("nan", "na")  # may also be the name of a class
+UNKNOWN_WORDS = (*columns.MISSING_WORDS, "-1")  # an unknown label
+DOUBTFUL_WORDS = columns.MISSING_WORDS[1:]  # may also be the name of a class
 
 log = logging.getLogger("nodewise")
 
@@ -208,7 +208,7 @@ def _codes(column: Column) -> tuple[IntArray, list[str] | None]:
     names = pc.unique(text)
     names = names.take(pc.sort_indices(names))
     codes[given] = pc.index_in(text, value_set=names).to_numpy()
-    # Labels that are not numbers are text. Among class names, NA may be one: Namibia, or North America.
+    # Labels that are not numbers are text. Among class names, NA may be one (Namibia, or North America), and so may None.
     trimmed = pc.utf8_trim_whitespace(values)
     words = trimmed.filter(pc.is_in(pc.utf8_lower(trimmed), value_set=pa.array(DOUBTFUL_WORDS, pa.large_string())))
     if len(words):
