@@ -111,7 +111,7 @@ def test_a_model_that_was_named_is_replaced_only_on_request(run, store, model, m
     assert "replaced" not in run("train", store, *QUICK)[2]
     code, _, err = run("train", store, *QUICK)
     assert code == 0
-    assert "the model in dcsbm-300-model will be replaced" in err
+    assert "the model in store-model will be replaced" in err
 
 
 def test_of_two_that_train_a_model_of_one_name_the_second_is_refused_at_once(run, store, tmp_path):

@@ -167,6 +167,8 @@ def official_split(graph: Graph) -> Split:
 def checked_split(where: str, parts: Mapping[str, AnyArray], num_nodes: int) -> Split:
     """Three sets of nodes that exist, no node in two of them; else an error that begins with ``where``."""
     split = Split(*(checked_nodes(parts[part], num_nodes, f"{where}, {part}") for part in PARTS))
+    if not split.train.size:
+        raise InputError(f"{where}: has no training node; expected some nodes to learn from")
     owner = np.full(num_nodes, -1, np.int8)
     for i, (part, nodes) in enumerate(zip(PARTS, split, strict=True)):
         taken = nodes[owner[nodes] >= 0]

@@ -73,6 +73,8 @@ def read_splits(graph: Graph, path: Path) -> list[Split]:
     if is_array_file(path):
         return read_split_file(path, graph.num_nodes)
     table = open_table(path, ReadOptions())
+    if table.named and len(table.names) == 2 and table.names[1].strip().lower() in PART_WORDS:  # a row, not a header
+        table = open_table(path, ReadOptions(header=False))
     if len(table.names) != 2:
         raise InputError(f"{path}: has the columns {', '.join(table.names)[:80]}; expected two, the node and its part")
     ids, parts = whole_columns(table, dict.fromkeys((0, 1), pa.large_string()), memory_budget(None))
