@@ -82,9 +82,7 @@ def exact_side(graph: Graph, reach: IntArray, features: Features, memory: int) -
 def reads_in_order(features: Features, entries: int) -> bool:
     """Whether features in a file are better read once from front to back than where ``entries`` touch them."""
     stored = _stored(features)
-    if stored is None:
-        return False
-    return _better_in_order(stored, entries)
+    return stored is not None and _better_in_order(stored, entries)
 
 
 def bring_in(graph: Graph, targets: int, reach: IntArray, how: Sampling) -> None:

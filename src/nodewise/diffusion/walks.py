@@ -7,6 +7,7 @@ import math
 import threading
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias, get_args
 
 import numpy as np
@@ -107,23 +108,13 @@ def walk(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) -> S
     """``theta`` independent walks per target, fewer where first-K stops them (Algorithm 2, to the letter)."""
     longest = int(lengths.max(initial=0))
     most = most_visited(graph, longest, how)
-    mass, adjacency = MASSES.index(how.mass), _adjacency(graph)
-    _check_room(targets, most, most, longest, how)
 
-    def scratch(tables: _Tables) -> Callable[..., int]:
-        keys, values, _, used = tables
+    def scratch(keys: AnyArray, values: DoubleArray, _: AnyArray, used: AnyArray) -> tuple[AnyArray, ...]:
         path = np.empty(kernels.BATCH * max(longest, 1), node_dtype(graph))
-        edge = np.empty(kernels.BATCH, np.int64)
+        return keys, values, used, path, np.empty(kernels.BATCH, np.int64)
 
-        def run(chunk: IntArray, reach: IntArray, nodes: AnyArray, weights: AnyArray, counts: _Counts) -> int:
-            return int(kernels.walk(
-                *adjacency, chunk, reach, how.hops, how.width,
-                how.theta, how.first_k, mass, how.seed, keys, values, used, path, edge, nodes, weights, *counts,
-            ))  # fmt: skip
-
-        return run
-
-    return _sample(graph, targets, lengths, how, scratch, most, most)
+    run = partial(kernels.walk, *_adjacency(graph))
+    return _sample(graph, targets, lengths, how, run, MASSES.index(how.mass), scratch, most, most)
 
 
 def stratify(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) -> Sampled:
@@ -136,24 +127,14 @@ def stratify(graph: Graph, targets: IntArray, lengths: IntArray, how: Sampling) 
     moves = how.theta + 1
     if graph.num_entries < how.theta:  # no more moves than entries, unless rows overlap
         adjacency, moves = (graph.indptr, *adjacency[1:]), graph.num_entries + 1
-    _check_room(targets, most, min(most, how.first_k), longest, how)
 
-    def scratch(tables: _Tables) -> Callable[..., int]:
-        keys, values, waiting, used = tables
+    def scratch(keys: AnyArray, values: DoubleArray, waiting: AnyArray, used: AnyArray) -> tuple[AnyArray, ...]:
         frontier = np.empty(min(how.theta, most) + 1, np.int32)
         edge, amount = np.empty(moves, np.int64), np.empty(moves, np.int32)
-        ranks = np.empty(most, np.float64)
+        return keys, values, waiting, used, frontier, edge, amount, np.empty(most, np.float64)
 
-        def run(chunk: IntArray, reach: IntArray, nodes: AnyArray, weights: AnyArray, counts: _Counts) -> int:
-            return int(kernels.stratify(
-                *adjacency, chunk, reach, how.hops, how.width,
-                how.theta, how.first_k, how.mass == "walks", how.seed, keys, values, waiting, used, frontier, edge,
-                amount, ranks, nodes, weights, *counts,
-            ))  # fmt: skip
-
-        return run
-
-    return _sample(graph, targets, lengths, how, scratch, most, min(most, how.first_k))
+    run = partial(kernels.stratify, *adjacency)
+    return _sample(graph, targets, lengths, how, run, how.mass == "walks", scratch, most, min(most, how.first_k))
 
 
 def _adjacency(graph: Graph) -> tuple[AnyArray, AnyArray, DoubleArray]:
@@ -205,12 +186,6 @@ def _slots(most: int) -> int:
     return 1 << max(4, int(2 * most - 1).bit_length())
 
 
-def _check_room(targets: IntArray, most: int, kept: int, longest: int, how: Sampling) -> None:
-    """Raise unless there is memory for the tables of all threads, what they find at a time, and the counts."""
-    each = _slots(most) * 8 * (how.width + 2) + CHUNK * most_entries(kept, longest, how) * 12
-    check_room(min(how.threads, -(-targets.size // CHUNK)) * each + 8 * targets.size * how.width, how.width)
-
-
 def node_dtype(graph: Graph) -> type[np.uint32] | type[np.int64]:
     """What the kernels count nodes in: 32 bits where they are enough, else signed, which mixes with other numbers."""
     return np.uint32 if graph.unchecked("indices").dtype == np.uint32 else np.int64
@@ -221,28 +196,37 @@ def _sample(
     targets: IntArray,
     lengths: IntArray,
     how: Sampling,
-    scratch: Callable[[_Tables], Callable[..., int]],
+    kernel: Callable[..., int],
+    mass: int,
+    scratch: Callable[..., tuple[AnyArray, ...]],
     most: int,
     kept: int,
 ) -> Sampled:
-    """Let threads take chunks of targets until none is left, each with its own scratch, and join what they found.
+    """Let threads take chunks of targets until none is left, and join what they found.
 
-    ``most``: nodes that one target may visit; ``kept``: those of them that get a weight.
+    ``kernel`` knows the adjacency, ``mass`` is what it does about the sum of weights, and ``scratch`` makes of a
+    thread's tables the arrays that it works in. ``most``: nodes that one target may visit; ``kept``: those of them that
+    get a weight.
     """
     chunks = range(0, targets.size, CHUNK)
-    room = CHUNK * most_entries(kept, int(lengths.max(initial=0)), how)
+    room, slots = CHUNK * most_entries(kept, int(lengths.max(initial=0)), how), _slots(most)
+    each = slots * 8 * (how.width + 2) + room * 12  # the tables of a thread, and what it finds at a time
+    check_room(min(how.threads, len(chunks)) * each + 8 * targets.size * how.width, how.width)
     counts = _Counts(*(np.zeros(targets.size * width, np.int64) for width in (how.width, 1, 1)))
     found: list[tuple[AnyArray, AnyArray]] = [(np.empty(0), np.empty(0))] * len(chunks)
     turn, stopped = itertools.count(), threading.Event()
-    kind = node_dtype(graph), _slots(most), how.width
+    kind = node_dtype(graph), slots, how.width
 
     def work(_: int) -> None:
         tables = _tables(kind)
-        run = scratch(tables)
+        arrays = scratch(*tables)
         nodes, weights = np.empty(room, node_dtype(graph)), np.empty(room, np.float32)
         while (chunk := next(turn)) < len(chunks) and not stopped.is_set():
             part = slice(chunks[chunk], chunks[chunk] + CHUNK)
-            total = run(targets[part], lengths[part], nodes, weights, counts.of(part))
+            total = int(kernel(
+                targets[part], lengths[part], how.hops, how.width, how.theta, how.first_k, mass, how.seed,
+                *arrays, nodes, weights, *counts.of(part),
+            ))  # fmt: skip
             if total == kernels.OUTSIDE:
                 raise graph.damaged()
             found[chunk] = nodes[:total].copy(), weights[:total].copy()
