@@ -201,7 +201,7 @@ def test_the_temperature_is_found_on_rows_that_did_not_choose_who_votes():
     even = (torch.arange(60) % 2 == 0)[:, None]
     parts = trained(*(torch.where(mine, truth, truth.roll(1, 1)) for mine in (even, ~even)))
     members, votes, scales = [part.members[0] for part in parts], [0.5, 0.5], [1.0, 1.0]
-    both = Learned(assembled(parts, votes, scales), members, votes, scales, [])
+    both = Learned(assembled(parts, votes, scales), members, votes, scales, [], 1.0, 0.5)
     found = _calibrated(both, parts, (torch.eye(60), labels), SimpleNamespace(balanced=False))
     assert torch.softmax(truth[0] / found.temperature, 0).max() < 0.4
 

@@ -24,7 +24,7 @@ from nodewise.importing.onto_graph import with_labels
 from nodewise.learn.calibrate import calibration_error
 from nodewise.learn.estimator import NodeClassifier
 from nodewise.learn.metrics import macro_f1, micro_f1, micro_f1_interval
-from nodewise.learn.nigcn import HeldOut
+from nodewise.learn.restored import HeldOut
 from nodewise.learn.task import check_learned, known_labels, names_of, widened
 
 SCORES = ("test_f1", "test_macro_f1", "test_log_loss", "test_calibration_error")

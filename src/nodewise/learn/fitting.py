@@ -42,6 +42,7 @@ MOST_SHARES = 500  # labelled rows of which a model keeps what each adds to a ri
 ALONE = (Member(2, False, 0.01), Member(2, True, 0.01))  # who votes where there is no judge
 ALONE_EPOCHS = 100
 FEWEST_TO_HALVE = 20  # validation rows, to find the temperature
+TENSORS_OF_LEARNED = ("ensemble", "duals")  # which a saved model keeps apart from numbers
 THRESHOLDS = tuple(round(0.05 * i, 2) for i in range(1, 11))  # beyond which a node has a label, of several
 
 
@@ -136,8 +137,8 @@ class Learned:
     votes: list[float]
     scales: list[float]
     ridge_scales: list[float]
-    temperature: float = 1.0
-    threshold: float = 0.5
+    temperature: float
+    threshold: float
     duals: torch.Tensor | None = None
 
     @property
@@ -191,7 +192,7 @@ def learn(
     kept = [i for i, vote in enumerate(votes) if vote]
     check_bounds(ensemble, config.lr)
     chosen, shares, factors = [members[i] for i in kept], [votes[i] for i in kept], [scales[i] for i in kept]
-    learned = Learned(ensemble, chosen, shares, factors, ridge_scales, duals=_duals(ridges, votes, scales))
+    learned = Learned(ensemble, chosen, shares, factors, ridge_scales, 1.0, 0.5, _duals(ridges, votes, scales))
     if data.val is not None:
         learned = _calibrated(learned, trained, data.val, config)
     return learned if learned.own else replace(learned, ensemble=ensemble.narrowed(data.diffused))

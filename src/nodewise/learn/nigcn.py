@@ -20,7 +20,7 @@ import torch
 from nodewise._util.errors import InputError, warn
 from nodewise._util.progress import Progress, silent
 from nodewise._util.threads import thread_count
-from nodewise._util.types import AnyArray, BoolArray, DoubleArray, FloatArray, IntArray
+from nodewise._util.types import AnyArray, BoolArray, FloatArray, IntArray
 from nodewise.diffusion.diffuse import check_params
 from nodewise.diffusion.ghd import ghd
 from nodewise.diffusion.params import DiffusionConfig, DiffusionParams
@@ -34,7 +34,7 @@ from nodewise.learn.estimator import NodeClassifier
 from nodewise.learn.fitting import Learned, NetworkConfig, TrainingData
 from nodewise.learn.metrics import micro_f1
 from nodewise.learn.params import AUTO, NIGCNParams
-from nodewise.learn.restored import SavedEnsemble, held_out, ridge_shares
+from nodewise.learn.restored import HeldOut, RidgeShares, held_out, ridge_shares, saved_fit
 from nodewise.learn.rows import DiffusedRows, MakeRows
 from nodewise.learn.search import CURVES, DEEPEST, FEATURE_NORMS, SCOUTS, Found, Sample, search, worthwhile_hops
 from nodewise.learn.search import EPSILON as SEARCH_EPSILON
@@ -43,33 +43,8 @@ from nodewise.learn.trainer import LabelledRows, choose_device
 
 ASIDE, LEAST_ASIDE, MOST_ASIDE = 0.2, 20, 1000  # validation nodes that choose nothing and calibrate sets
 MOST_HELD_OUT = 10_000  # nodes whose probabilities a model keeps
-LEARNED_NUMBERS = ("votes", "scales", "ridge_scales", "temperature", "threshold")  # of Learned, in a saved model
 LARGEST = {"hidden": 1 << 16, "layers": 1000, "epochs": 10**6, "patience": 10**6, "members": 1000}  # of networks
 UNTUNED = Found(1.0, 0.3, DEEPEST, "l1", 1.0, 1.0, 0.0, "nothing")
-
-
-class HeldOut(NamedTuple):
-    """The model's answers for nodes it had not learned from, kept with it.
-
-    ``chose_nothing``: nodes that had no part in choosing the model either.
-    """
-
-    nodes: IntArray
-    proba: FloatArray
-    labels: AnyArray
-    chose_nothing: BoolArray
-
-    @property
-    def cleanest(self) -> BoolArray:
-        """Mask of the nodes that had no part in choosing the model; all nodes if there are none."""
-        return self.chose_nothing if self.chose_nothing.any() else np.ones(self.nodes.size, bool)
-
-
-class RidgeShares(NamedTuple):
-    """What labelled ``nodes`` add to the ridges' logits; ``duals``: as in :class:`fitting.Learned`."""
-
-    nodes: IntArray
-    duals: DoubleArray
 
 
 @dataclass(eq=False, repr=False)
@@ -424,11 +399,10 @@ class NIGCN(NIGCNParams, NodeClassifier):
         learned = self.learned_
         return {
             "engine": self.engine_,
-            "found": asdict(self.found_),
-            "effort": asdict(self.effort_),
+            "found": self.found_,
+            "effort": self.effort_,
             "shapes": learned.ensemble.shapes,
-            "members": [asdict(member) for member in learned.members],
-            **{name: getattr(learned, name) for name in LEARNED_NUMBERS},
+            **{name: value for name, value in vars(learned).items() if name not in fitting.TENSORS_OF_LEARNED},
         }
 
     def _arrays(self) -> dict[str, torch.Tensor]:
@@ -442,11 +416,10 @@ class NIGCN(NIGCNParams, NodeClassifier):
 
     def _restore(self, fitted: dict[str, Any], tensors: dict[str, torch.Tensor]) -> torch.nn.Module:
         classes = self._classes.ids.size
-        kept = SavedEnsemble.of(fitted, self.n_features_in_, classes, len(tensors))
-        self.engine_, self.found_, self.effort_ = kept.engine, kept.found, kept.effort
-        self._use(kept.learned)
+        fit, learned = saved_fit(fitted, self.n_features_in_, classes, len(tensors))
+        self.engine_, self.found_, self.effort_ = fit.engine, fit.found, fit.effort
+        self._use(learned)
         check_params(self.row_maker.params)
-        self.held_out_ = HeldOut(**held_out(tensors, classes, self.multilabel_))
-        shares = ridge_shares(tensors, classes)
-        self.ridge_shares_ = None if shares is None else RidgeShares(**shares)
+        self.held_out_ = held_out(tensors, classes, self.multilabel_)
+        self.ridge_shares_ = ridge_shares(tensors, classes)
         return self.networks_
