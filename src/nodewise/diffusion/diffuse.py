@@ -22,8 +22,7 @@ from nodewise.diffusion.ghd import MOST_HOPS, check_ghd, ghd, last_hop
 from nodewise.diffusion.length import check_tau, diffusion_lengths
 from nodewise.diffusion.params import Convention, DiffusionParams, Engine, Mass
 from nodewise.diffusion.plan import Plan, bring_in, exact_side, make_plan, reads_in_order
-from nodewise.diffusion.room import check_room
-from nodewise.diffusion.walks import Sampling, Weights
+from nodewise.diffusion.walks import Sampling, Weights, check_room
 from nodewise.graph import Graph
 from nodewise.graph.checks import check_choice, checked_features, checked_seed
 from nodewise.graph.features import check_norm, row_scales

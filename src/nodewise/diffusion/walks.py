@@ -13,17 +13,18 @@ from typing import Any, NamedTuple, TypeAlias, get_args
 import numpy as np
 
 from nodewise._util.errors import InputError
+from nodewise._util.memory import available_memory, show_bytes
 from nodewise._util.threads import map_chunks
 from nodewise._util.types import AnyArray, DoubleArray, IntArray
 from nodewise.diffusion.kernels import walking as kernels
 from nodewise.diffusion.params import Mass
-from nodewise.diffusion.room import check_room
 from nodewise.graph import Graph
 from nodewise.graph.checks import check_number
 
 MASSES = get_args(Mass)
 MOST_WALKS = 2**31 - 1  # walkers are counted in 32 bits
 CHUNK = 16  # targets a thread takes at a time
+SMALL = 64 << 20  # bytes that are always there
 
 
 class Weights(NamedTuple):
@@ -180,6 +181,21 @@ def _keep(kind: tuple[type, int, int], tables: _Tables) -> None:
     if tables[1].size <= MOST_SPARE:
         with _spare_lock:
             _SPARE.append((kind, tables))
+
+
+def check_room(needed: int, hops: int) -> None:
+    """Raise, before numpy does, if ``needed`` bytes are more than what is available.
+
+    ``hops``: how many are kept one by one.
+    """
+    if needed <= SMALL or needed <= (available := available_memory()):
+        return
+    kept = f"per_hop=True keeps {hops:,} hops of each node, which take" if hops > 1 else "the weights and rows take"
+    advice = "bound the hops with max_hops, or " if hops > 1 else ""
+    raise InputError(
+        f"{kept} {show_bytes(needed)}, and {show_bytes(available)} of memory are available; {advice}ask for fewer "
+        f"nodes at a time"
+    )
 
 
 def _slots(most: int) -> int:

@@ -25,10 +25,11 @@ EXACT_WORK = 1 << 28  # adjacency entries times features, up to which rows of th
 def named(graph: Graph, nodes: IntArray) -> list[NamedNode]:
     """The nodes with their names and known labels."""
     names = [None if graph.node_names is None else str(graph.node_names[node]) for node in nodes.tolist()]
-    return [NamedNode(*one) for one in zip(nodes.tolist(), names, _known_labels(graph, nodes), strict=True)]
+    return [NamedNode(*one) for one in zip(nodes.tolist(), names, known_labels(graph, nodes), strict=True)]
 
 
-def _known_labels(graph: Graph, nodes: IntArray) -> list[list[str]]:
+def known_labels(graph: Graph, nodes: IntArray) -> list[list[str]]:
+    """The labels that the graph gives each node, in words."""
     if graph.labels is None:
         return [[] for _ in nodes]
     labels = np.asarray(graph.labels[nodes])

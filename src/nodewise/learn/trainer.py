@@ -119,7 +119,7 @@ def descend(
     threads are worth it.
     """
     count = getattr(network, "count", 1)
-    given = None if stop is None or callable(stop) else list(stop)
+    given = None if callable(stop) else list(stop or [config.epochs] * count)
     last = config.epochs if given is None else max(given)
     optimizer = Adam(network.parameters(), config.lr, config.weight_decay)
     best, best_epoch = [(-1.0, -math.inf)] * count, [0] * count
@@ -146,8 +146,6 @@ def descend(
                     value.view(count, -1)[i] = weight.detach().view(count, -1)[i]
             if callable(stop) and epoch - max(best_epoch) >= config.patience:
                 break
-    if stop is None:
-        return [last] * count
     with torch.no_grad():
         for weight, value in zip(network.parameters(), kept, strict=True):
             weight.copy_(value)

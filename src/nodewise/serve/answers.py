@@ -14,8 +14,9 @@ import scipy.sparse as sp
 from nodewise._util.errors import InputError
 from nodewise._util.memory import memory_budget
 from nodewise._util.types import FloatArray
+from nodewise.explaining.explain import explain
+from nodewise.explaining.labelled import known_labels
 from nodewise.graph import Graph
-from nodewise.graph.checks import UNKNOWN
 from nodewise.graph.names import arrow_strings, expected_name, places_of
 from nodewise.learn.calibrate import sets_of
 from nodewise.learn.nigcn import NIGCN
@@ -36,11 +37,8 @@ class Answers:
     def __init__(self, model: NIGCN, graph: Graph, threads: int | None = None, epsilon: float | None = None) -> None:
         self.model, self.graph, self.seen = model, graph, featured(graph)
         maker = model.maker_on(self.seen)
-        changes: dict[str, Any] = {
-            "threads": threads,
-            "memory": memory_budget(maker.memory),
-        }  # read once, not each time
-        changes |= {} if epsilon is None else {"epsilon": epsilon}
+        changes: dict[str, Any] = {} if epsilon is None else {"epsilon": epsilon}
+        changes |= {"threads": threads, "memory": memory_budget(maker.memory)}  # read once, not each time
         self.maker = replace(maker, params=replace(maker.params, **changes))
         self.explained = copy(model)  # the same networks, with this server's threads, memory and epsilon
         for name in ("threads", "memory", "epsilon"):
@@ -114,15 +112,7 @@ class Answers:
 
     def known(self, node: int) -> str | None:
         """The label that the graph gives a node; of several, all."""
-        if self.graph.labels is None:
-            return None
-        label = self.graph.labels[node]
-        if self.graph.multilabel:
-            return "; ".join(self._label(int(place)) for place in np.flatnonzero(label)) or None
-        return None if label == UNKNOWN else self._label(int(label))
-
-    def _label(self, label: int) -> str:
-        return str(label) if self.graph.label_names is None else self.graph.label_names[label]
+        return "; ".join(known_labels(self.graph, np.array([node]))[0]) or None
 
     def _prediction(self, name: str, proba: FloatArray, top: int, coverage: float | None) -> Prediction:
         order = np.argsort(-proba, kind="stable")
@@ -178,8 +168,6 @@ class Answers:
 
     def explain(self, node: int | str, class_: str | int | None, top: int) -> dict[str, Any]:
         """Why a node gets its label, with the nodes and edges of a picture."""
-        from nodewise.explaining.explain import explain
-
         [place] = self.nodes([node])
         if class_ is not None and str(class_) not in self.classes:
             raise InputError(f"there is no class {str(class_)!r}; GET /about lists them")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import logging
 import multiprocessing
 import os
@@ -30,7 +31,7 @@ from nodewise.serve.app import make_app
 from nodewise.serve.connections import BACKLOG, Connection, connection_limit
 from nodewise.serve.guards import HERE
 
-SETTINGS = "NODEWISE_SERVE"  # prefix of the variables by which workers learn what to serve
+SETTINGS = "NODEWISE_SERVE"  # the variable by which workers learn what to serve
 AGAIN = 5.0  # seconds until a worker that could not start is started again
 LOGGERS = ("nodewise", "asyncio", "uvicorn.error")
 MOST_LINES, LONGEST_LINE = 100, 1 << 10  # messages that a worker logs; characters by which two are told apart
@@ -67,13 +68,9 @@ def from_environment() -> FastAPI:
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
-    settings = {name: os.environ.get(f"{SETTINGS}_{name.upper()}") for name in ("model", "source", "data", "epsilon")}
-    threads = int(os.environ.get(f"{SETTINGS}_THREADS", "1"))
-    hosts = os.environ.get(f"{SETTINGS}_HOSTS", ",".join(HERE)).split(",")
+    model, source, folder, threads, epsilon, hosts = json.loads(os.environ[SETTINGS])
     try:
-        model, graph = open_model(str(settings["model"])), load(str(settings["source"]), settings["data"])
-        epsilon = None if not settings["epsilon"] else float(settings["epsilon"])
-        app = make_app(Answers(model, graph, threads, epsilon), hosts)
+        app = make_app(Answers(open_model(model), load(source, folder), threads, epsilon), hosts)
     except NodewiseError as error:
         if parent is None:
             raise
@@ -147,11 +144,9 @@ def serve(
     answers = Answers(open_model(os.path.abspath(model)), load(place, folder), threads, epsilon)
     answers.probabilities([0])  # compiles the kernels before the workers start
     each = max(1, thread_count(threads) // workers)
-    settings = {"model": os.path.abspath(model), "source": place, "data": folder, "threads": each, "epsilon": epsilon}
-    settings["hosts"] = ",".join([*HERE, host, *allow_hosts])
-    for name, value in settings.items():
-        if value is not None:
-            os.environ[f"{SETTINGS}_{name.upper()}"] = str(value)
+    os.environ[SETTINGS] = json.dumps(
+        [os.path.abspath(model), place, folder, each, epsilon, [*HERE, host, *allow_hosts]]
+    )
     del answers
     ready()
     config = uvicorn.Config(
