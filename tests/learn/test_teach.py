@@ -33,7 +33,7 @@ def test_the_surest_rows_are_taught_and_classes_are_as_common_as_told():
     rows, labels = rows_of(60, 0)
     free, _ = rows_of(500, 1)
     shares = shares_of(labels, 3)
-    lesson = teach((rows, labels), free, 3, 0.6, 4.0, shares)
+    lesson = teach((rows, labels), free, ridge.solve(rows, class_targets(labels, 3), 0.6), 0.6, 4.0, shares)
     assert lesson.places.numel() == round(SURE * 500)
     found = torch.bincount(lesson.labels, minlength=3) / lesson.labels.numel()
     assert torch.allclose(found.double(), shares.double(), atol=0.12)
@@ -43,8 +43,8 @@ def test_the_taught_ridge_is_the_weighted_ridge_of_labels_and_surest_guesses():
     """Solved again here, round by round, from the definition."""
     rows, labels = rows_of(40, 0)
     free, _ = rows_of(100, 1)
-    lesson = teach((rows, labels), free, 3, 0.4, 4.0, None)
     coefficients = ridge.solve(rows, class_targets(labels, 3), 0.4)
+    lesson = teach((rows, labels), free, coefficients, 0.4, 4.0, None)
     for _ in range(ROUNDS):
         proba = torch.softmax(4.0 * ridge.answer(free, coefficients).double(), 1)
         sure, guess = proba.max(1)

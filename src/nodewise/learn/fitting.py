@@ -275,7 +275,7 @@ def _ridges(
                 each = row_weights(truth, config.balanced)
             used.append(float(best_scale(said, truth, each, offset)[0]))
         if i == 1:
-            lesson = teach((rows, labels), taught_rows, data.classes, shift, used[i], data.shares, weights)
+            lesson = teach((rows, labels), taught_rows, coefficients, shift, used[i], data.shares, weights)
             coefficients = lesson.coefficients
         solved = of_ridge(coefficients, used[i], offset, taught=i == 1)
         columns = torch.arange(data.diffused, device=rows.device)

@@ -33,21 +33,21 @@ class Lesson(NamedTuple):
 def teach(
     train: LabelledRows,
     unlabelled: torch.Tensor,
-    classes: int,
+    coefficients: torch.Tensor,
     shift: float,
     scale: float,
     shares: torch.Tensor | None,
     weights: torch.Tensor | None = None,
 ) -> Lesson:
-    """Let a ridge with penalty ``shift`` on ``train`` say what the ``unlabelled`` rows are.
+    """Let a ridge, solved on ``train`` with penalty ``shift``, say what the ``unlabelled`` rows are.
 
     ``scale``: what makes logits of its answers. ``shares``: how common the classes are, where that is known.
     ``weights``: what each labelled row counts.
     """
     rows, labels = train
+    classes = coefficients.shape[1]
     targets = class_targets(labels, classes)
     known = torch.ones(rows.shape[0], device=rows.device) if weights is None else weights.float()
-    coefficients = ridge.solve(rows, targets, shift, weights)
     for _ in range(ROUNDS):
         places, guessed, sure = _surest(ridge.answer(unlabelled, coefficients) * scale, shares)
         both = torch.cat([targets, class_targets(guessed, classes)])
