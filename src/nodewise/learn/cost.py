@@ -56,7 +56,10 @@ EFFORTS = (
 
 @dataclass(frozen=True)
 class Fit:
-    """The size of a fit: nodes, candidates of the search, and ``networks`` of two layers (linear ones cost little)."""
+    """The size of a fit: nodes, candidates of the search, and ``networks`` of two layers (linear ones cost little).
+
+    ``params``: of the diffusion.
+    """
 
     train: int
     val: int
@@ -64,12 +67,13 @@ class Fit:
     candidates: int
     networks: int
     hidden: int
+    params: DiffusionParams
+    threads: int
 
 
-def expected_seconds(
-    graph: Graph, nodes: IntArray, fit: Fit, params: DiffusionParams, effort: Effort, threads: int
-) -> dict[str, float]:
-    """Seconds by stage. ``nodes``: those that rows are made for, or as many others; ``params``: of the diffusion."""
+def expected_seconds(graph: Graph, nodes: IntArray, fit: Fit, effort: Effort) -> dict[str, float]:
+    """Seconds by stage. ``nodes``: those that rows are made for, or as many others."""
+    params = fit.params
     asked = nodes[: fit.train + fit.val + fit.asked + effort.unlabelled]
     row = graph.num_features * (2 if effort.own and fit.candidates else 1)
     making = _diffusion_seconds(graph, asked, replace(params, epsilon=effort.epsilon)) + asked.size * row * WRITE / 1e9
@@ -79,7 +83,7 @@ def expected_seconds(
     hops = (DEEPEST if params.max_hops is None else params.max_hops) + 1
     size = min(learned, columns)
     candidate = searched * columns * (hops * MIX + size * MULTIPLY) + SOLVE * size**3 + CANDIDATE_OVERHEAD
-    search = fit.candidates / effort.curves * candidate / 1e9 / min(threads, 2)
+    search = fit.candidates / effort.curves * candidate / 1e9 / min(fit.threads, 2)
     coarse = replace(params, epsilon=min(0.5, 3 * effort.epsilon), per_hop=True, max_hops=hops - 1)
     bank = 2 * _diffusion_seconds(graph, nodes[:searched], coarse) * columns / graph.num_features
     width = (min(graph.num_features, WIDEST) + min(row, WIDEST)) / 2
@@ -88,14 +92,13 @@ def expected_seconds(
     epochs = max(10, EPOCHS // steps)
     networks = fit.networks if effort.unlabelled else -(-fit.networks // 2)
     epoch = networks * (EPOCH_OVERHEAD * steps + 4 * rows * width * fit.hidden * MULTIPLY)
-    solved = (
-        min(fit.train, RIDGE_SYSTEM if graph.num_features >= RIDGE_SYSTEM else RIDGE_ROWS) + SURE * effort.unlabelled
-    )
+    most = RIDGE_SYSTEM if graph.num_features >= RIDGE_SYSTEM else RIDGE_ROWS
+    solved = min(fit.train, most) + SURE * effort.unlabelled
     ridges = (ROUNDS + 1) * solved * graph.num_features * min(solved, graph.num_features) * MULTIPLY / 2
     return {
         "search": search + bank if fit.candidates else 0.0,
         "rows": making,
-        "training": (epochs * epoch + (ridges if fit.candidates else 0.0)) / 1e9 / min(threads, 2),
+        "training": (epochs * epoch + (ridges if fit.candidates else 0.0)) / 1e9 / min(fit.threads, 2),
     }
 
 
@@ -104,11 +107,11 @@ def _diffusion_seconds(graph: Graph, nodes: IntArray, params: DiffusionParams) -
     return plan.seconds.get(params.engine, min(plan.seconds.values()))
 
 
-def affordable(graph: Graph, nodes: IntArray, fit: Fit, params: DiffusionParams, threads: int, budget: float) -> Effort:
+def affordable(graph: Graph, nodes: IntArray, fit: Fit, budget: float) -> Effort:
     """The most effort that is expected to take at most ``budget`` seconds. The final training is never shortened."""
     total = 0.0
     for effort in EFFORTS:
-        total = sum(expected_seconds(graph, nodes, fit, params, effort, threads).values())
+        total = sum(expected_seconds(graph, nodes, fit, effort).values())
         if total <= budget:
             return effort
     warn(

@@ -158,24 +158,22 @@ class NIGCN(NIGCNParams, NodeClassifier):
             return Effort()
         pool = task.unlabelled(UNLABELLED, self.seed)
         nodes = np.concatenate([task.train, task.val, task.asked, pool])
-        return affordable(
-            task.graph, nodes, *self._work(task.train.size, task.val.size, task.asked.size), self.time_budget
-        )
+        fit = self._work(task.train.size, task.val.size, task.asked.size)
+        return affordable(task.graph, nodes, fit, self.time_budget)
 
     def expected_seconds(self, graph: Graph, train: int, val: int, asked: int = 0) -> dict[str, float]:
         """Roughly the seconds that :meth:`fit` on this many nodes takes, by stage; nothing is timed."""
         graph = self._with_features(graph)
         count = min(graph.num_nodes, train + val + asked + UNLABELLED)
         nodes = np.unique(np.linspace(0, graph.num_nodes - 1, count).astype(np.int64))
-        fit, params, threads = self._work(train, val, asked)
-        return expected_seconds(graph, nodes, fit, params, Effort(), threads)
+        return expected_seconds(graph, nodes, self._work(train, val, asked), Effort())
 
-    def _work(self, train: int, val: int, asked: int) -> tuple[Fit, DiffusionParams, int]:
+    def _work(self, train: int, val: int, asked: int) -> Fit:
         searched = len(self._curves) + len(self._curves) // SCOUTS if self._network.uses_ridge else 0
         network = self._network.suited(train)
         roster = [member for member in network.roster(self.teach, own=True) if member.layers > 1]
         params = replace(self._params(UNTUNED, EPSILON), max_hops=DEEPEST if self.max_hops is None else self.max_hops)
-        return Fit(train, val, asked, searched, len(roster), int(network.hidden)), params, thread_count(self.threads)
+        return Fit(train, val, asked, searched, len(roster), int(network.hidden), params, network.threads)
 
     @property
     def _curves(self) -> list[tuple[float, float]]:
