@@ -150,7 +150,7 @@ def evaluate(
 
     ``inductive``, ``part``, ``how``: as in :meth:`NodeClassifier.fit_predict_proba`. ``done``: called after each split.
     """
-    splits = _checked_splits(graph, splits)
+    splits = checked_splits(graph, splits)
     results: list[SplitResult] = []
     truths: list[AnyArray] = []
     guesses: list[AnyArray] = []
@@ -313,8 +313,11 @@ def _plain_params(model: NodeClassifier) -> dict[str, Any]:
     return {name: asdict(value) if hasattr(value, "__dataclass_fields__") else value for name, value in params.items()}
 
 
-def _checked_splits(graph: Graph, splits: Sequence[Split]) -> list[Split]:
-    """The splits as ids; raises before training on the first split if any of them is wrong."""
+def checked_splits(graph: Graph, splits: Sequence[Split], tested: bool = True) -> list[Split]:
+    """The splits as ids; raises before training on the first split if any of them is wrong.
+
+    ``tested``: the labels of test nodes have to be known, too.
+    """
     if not splits:
         raise InputError("splits: none given; expected at least one")
     checked = []
@@ -322,7 +325,8 @@ def _checked_splits(graph: Graph, splits: Sequence[Split]) -> list[Split]:
         try:
             learned = check_learned(graph, split.train, split.val if len(split.val) else None)
             checked.append(Split(*learned, graph.nodes(split.test, "test")))
-            known_labels(graph, checked[-1].test, "test")
+            if tested:
+                known_labels(graph, checked[-1].test, "test")
         except InputError as error:
             raise InputError(f"split {number}: {error}") from error
     return checked

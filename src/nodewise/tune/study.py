@@ -22,11 +22,12 @@ from nodewise.datasets import load
 from nodewise.graph import Graph
 from nodewise.graph.checks import checked_seed
 from nodewise.graph.splits import Split, digest_of_splits
+from nodewise.learn.evaluate import checked_splits
 from nodewise.learn.nigcn import NIGCN
 from nodewise.learn.params import AUTO
 from nodewise.learn.presets import write_preset
 from nodewise.learn.search import DEEPEST
-from nodewise.learn.task import check_features, check_learned, check_whole, featured
+from nodewise.learn.task import check_features, check_whole, featured
 from nodewise.tune.bank import FEWEST_HOPS, affordable_hops
 from nodewise.tune.judge import Verdict
 from nodewise.tune.space import NAMES, check_point
@@ -100,7 +101,11 @@ def tune(
     where = resolve_source(source, data_dir)
     graph, place = featured(load(*where)), Path(folder).absolute()
     check_features(graph)
-    _check_splits(graph, splits)
+    for number, split in enumerate(checked_splits(graph, splits, tested=False)):
+        if split.val.size < 2:
+            raise InputError(
+                f"split {number}: {split.val.size} validation nodes; expected at least two to judge trials"
+            )
     identity = {
         "graph": graph_id(where[0], graph),
         "splits": digest_of_splits(splits),
@@ -235,17 +240,3 @@ def _optuna() -> Any:
         raise InputError("Optuna is not installed; run pip install 'nodewise[tune]'") from error
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna
-
-
-def _check_splits(graph: Graph, splits: Sequence[Split]) -> None:
-    if not splits:
-        raise InputError("splits: none given; expected at least one")
-    for number, split in enumerate(splits):
-        if split.val.size < 2:
-            raise InputError(
-                f"split {number}: {split.val.size} validation nodes; expected at least two to judge trials"
-            )
-        try:
-            check_learned(graph, split.train, split.val)
-        except InputError as error:
-            raise InputError(f"split {number}: {error}") from error
