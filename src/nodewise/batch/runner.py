@@ -70,11 +70,6 @@ def run(
     *,
     nodes: str = "all",
     data_dir: str | Path | None = None,
-    coverage: float | None = None,
-    min_confidence: float | None = None,
-    top: int | None = None,
-    keep_known: bool = False,
-    all_probabilities: bool = False,
     engine: Engine | None = None,
     chunk: int = CHUNK,
     memory: int | None = None,
@@ -82,31 +77,32 @@ def run(
     on: Place = "local",
     address: str | None = None,
     overwrite: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = silent,
+    **choice: Any,
 ) -> Summary:
     """Predict or embed ``nodes`` of ``source`` with a saved model, in chunks; no more than a chunk is held in memory.
 
     ``output`` is a folder of Parquet shards, each complete or absent: the same call continues where a killed one
     stopped. A name that ends in .parquet or .csv is one file, joined from a hidden folder of shards beside it;
     ``"-"`` is CSV on standard output. What another job wrote, and a file that exists, is replaced only with
-    ``overwrite``. ``nodes``: ``"all"``, a file with one node per line, or ``"a,b,c"``. ``coverage``,
-    ``min_confidence``, ``top``, ``keep_known`` and ``all_probabilities``: as in
-    :class:`nodewise.batch.predictions.LabelChoice`. ``engine``: another one
-    than the model was trained with ("auto": the cheapest for these nodes). ``memory``: bytes that a task of the exact
-    engine may use. ``on="ray"``: each piece is a task of ``threads`` cores on the cluster at ``address``.
+    ``overwrite``. ``nodes``: ``"all"``, a file with one node per line, or ``"a,b,c"``. ``choice``: ``coverage``,
+    ``min_confidence``, ``top``, ``keep_known`` and ``all_probabilities``, as in
+    :class:`nodewise.batch.predictions.LabelChoice`. ``engine``: another one than the model was trained with ("auto":
+    the cheapest for these nodes). ``memory``: bytes that a task of the exact engine may use. ``on="ray"``: each piece
+    is a task of ``threads`` cores on the cluster at ``address``.
     """
     check_place(on, address)
-    choice = LabelChoice(coverage, min_confidence, top, keep_known, all_probabilities)
-    choice.check(kind)
+    chosen = LabelChoice(**choice)
+    chosen.check(kind)
     if is_model(Path(source)) and not is_model(Path(model)):
         raise InputError(f"{source}: this is a model; give the model first: nodewise {kind} {source} {model}")
     source, folder_of_data = resolve_source(source, data_dir)
     asked = Job(
         kind=kind, model=os.path.abspath(model), source=source, data_dir=folder_of_data, output="", chunk=chunk,
         memory=memory, threads=1 if on == "ray" and threads is None else threads, crowded=on == "ray", engine=engine,
-        choice=choice,
+        choice=chosen,
     )  # fmt: skip
-    complete = partial(_complete, on=on, address=address, progress=progress or silent)
+    complete = partial(_complete, on=on, address=address, progress=progress)
     if str(output) != "-":
         return _write(asked, nodes, Path(output), overwrite, complete)
     if ".csv" not in FORMATS[kind]:
