@@ -18,7 +18,8 @@ def settle(package: str) -> None:
         return
     if _writable(os.environ.get(VARIABLE)):
         return
-    if all(_writable(os.path.join(folder, "__pycache__")) for folder, _, _ in os.walk(package) if _is_code(folder)):
+    folders = [folder for folder, _, _ in os.walk(package) if os.path.basename(folder) != "__pycache__"]
+    if all(_writable(os.path.join(folder, "__pycache__")) for folder in folders):
         return
     folder = _own_folder()
     if folder is None:
@@ -26,10 +27,6 @@ def settle(package: str) -> None:
     os.environ[VARIABLE] = folder
     if "numba" in sys.modules:  # it has read the environment already
         sys.modules["numba"].config.CACHE_DIR = folder
-
-
-def _is_code(folder: str) -> bool:
-    return os.path.basename(folder) != "__pycache__"
 
 
 def _writable(folder: str | None) -> bool:
@@ -53,15 +50,11 @@ def _own_folder() -> str | None:
         except FileExistsError:
             found = os.lstat(folder)
             if found.st_mode & 0o170077 != 0o040000 or found.st_uid != os.getuid():
-                folder = _until_the_end(tempfile.mkdtemp(prefix="nodewise-kernels-"))
+                import atexit
+                import shutil
+
+                folder = tempfile.mkdtemp(prefix="nodewise-kernels-")
+                atexit.register(shutil.rmtree, folder, ignore_errors=True)
         return folder
     except OSError:
         return None
-
-
-def _until_the_end(folder: str) -> str:
-    import atexit
-    import shutil
-
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from nodewise._util.page import bars, facts, figures, page, paragraph, section, table
 from nodewise._util.words import counted
-from nodewise.explaining.explanation import Explanation, FeatureShare, Rest
+from nodewise.explaining.explanation import Explanation, FeatureShare
 from nodewise.explaining.picture import svg
 
 MOST_BARS, MOST_FLIPPED = 12, 20  # classes with a bar, nodes named in a sentence
@@ -34,7 +34,9 @@ def rows_of_neighbours(found: Explanation) -> tuple[list[str], list[list[str]]]:
         for place, v in enumerate(found.neighbours, 1)
     ]  # fmt: skip
     if found.rest.count:
-        rows.append(["", counted(found.rest.count, "other"), *_of_rest(found.rest), "", "", ""])
+        rows.append(
+            ["", counted(found.rest.count, "other"), *_signed(found.rest.contribution, found.rest.margin), "", "", ""]
+        )
     return head, [*rows, ["", "bias", *_signed(found.bias, found.bias_margin), "", "", ""]]
 
 
@@ -44,7 +46,7 @@ def rows_of_features(found: Explanation) -> tuple[list[str], list[list[str]]]:
     rows = [[one.name, *_signed(one.contribution, one.margin)] for one in listed]
     rest = found.rest_of_features
     if rest is not None and rest.count:
-        rows.append([counted(rest.count, "other"), *_of_rest(rest)])
+        rows.append([counted(rest.count, "other"), *_signed(rest.contribution, rest.margin)])
     return ["feature", *_added(found)], rows
 
 
@@ -56,7 +58,7 @@ def rows_of_ridge(found: Explanation) -> tuple[list[str], list[list[str]]]:
         return head, []
     rows = [[str(v), *_signed(v.contribution, v.margin), ", ".join(v.labels)] for v in ridge.nodes]
     if ridge.rest.count:
-        rows.append([counted(ridge.rest.count, "other"), *_of_rest(ridge.rest), ""])
+        rows.append([counted(ridge.rest.count, "other"), *_signed(ridge.rest.contribution, ridge.rest.margin), ""])
     if any(member != "+0.000" for member in _signed(ridge.other_rows, ridge.other_rows_margin)):
         rows.append(["nodes it labelled itself", *_signed(ridge.other_rows, ridge.other_rows_margin), ""])
     return head, [*rows, ["all", *_signed(ridge.contribution, ridge.margin), ""]]
@@ -68,10 +70,6 @@ def _added(found: Explanation) -> list[str]:
 
 def _signed(*values: float | None) -> list[str]:
     return [f"{value:+.3f}" for value in values if value is not None]
-
-
-def _of_rest(rest: Rest) -> list[str]:
-    return _signed(rest.contribution, rest.margin)
 
 
 def _sum(found: Explanation) -> str:

@@ -78,6 +78,5 @@ def _sums(graph: Graph, maker: DiffusedRows, nodes: IntArray, values: AnyArray, 
     """The weighted sum of features of each part of a list of nodes; parts begin at ``starts``."""
     indptr = np.append(starts, nodes.size)
     parts = Weights(indptr, nodes.astype(node_dtype(graph)), values.astype(np.float32))
-    return weighted_sum(parts, graph.features, thread_count(maker.params.threads), maker.feature_norm).astype(
-        np.float64
-    )
+    sums = weighted_sum(parts, graph.features, thread_count(maker.params.threads), maker.feature_norm)
+    return sums.astype(np.float64)

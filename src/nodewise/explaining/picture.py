@@ -41,11 +41,6 @@ class Disc(NamedTuple):
     outline: float = 3.0
 
 
-class Line(NamedTuple):
-    start: tuple[float, float]
-    end: tuple[float, float]
-
-
 class Text(NamedTuple):
     x: float
     y: float
@@ -60,7 +55,7 @@ class Picture(NamedTuple):
     height: float
     font: float
     rings: list[float]
-    lines: list[Line]
+    lines: list[tuple[tuple[float, float], tuple[float, float]]]
     discs: list[Disc]
     texts: list[Text]
 
@@ -74,7 +69,7 @@ def picture(found: Explanation) -> Picture:
     half = max(NARROWEST / 2, ((circles[-1] if circles else 0) + LARGEST) / (1 - 1.5 / EMS))  # numbers are outside
     points = [(half + x, half + y) for x, y in places]
     ring_of = {i: r for r, ring in enumerate([[0], *rings]) for i in ring}
-    lines = [Line(points[a], points[b]) for a, b in found.edges if abs(ring_of[a] - ring_of[b]) == 1]
+    lines = [(points[a], points[b]) for a, b in found.edges if abs(ring_of[a] - ring_of[b]) == 1]
     discs = [
         Disc(
             *points[i], radii[i], colours[_group(found, v)], v.contribution >= 0, _title(v, found), 3.0 + 2.0 * (i == 0)

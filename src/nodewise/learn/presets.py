@@ -6,7 +6,7 @@ files, and ``nodewise train --preset`` reads them.
 
 from __future__ import annotations
 
-import contextlib
+import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -55,13 +55,11 @@ def find_preset(name: str) -> dict[str, Any]:
     """
     if name in presets:
         return dict(presets[name])
-    exists = False
-    with contextlib.suppress(RuntimeError, OSError, ValueError):  # no home folder, or a name that no file can have
-        exists = Path(name).expanduser().exists()
-    if not exists:
+    file = os.path.expanduser(name)
+    if not os.path.exists(file):
         known = ", ".join(sorted(presets))
         raise InputError(f"preset {name}: neither a file nor one of the presets {known}")
-    return read_preset(Path(name).expanduser())
+    return read_preset(file)
 
 
 def read_preset(file: str | Path) -> dict[str, Any]:

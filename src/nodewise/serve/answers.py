@@ -87,13 +87,12 @@ class Answers:
         if self.names is None:
             return [prefix] if self.places([prefix]) != [-1] else []
         found: list[str] = []
-        for chunk in self.names.chunks:
-            for first in range(0, len(chunk), 1 << 20):
-                part = chunk.slice(first, 1 << 20)
-                hits = part.filter(pc.starts_with(part, prefix, ignore_case=True))
-                found += hits.slice(0, limit - len(found)).to_pylist()
-                if len(found) >= limit:
-                    return found
+        for first in range(0, len(self.names), 1 << 20):
+            part = self.names.slice(first, 1 << 20)
+            hits = part.filter(pc.starts_with(part, prefix, ignore_case=True))
+            found += hits.slice(0, limit - len(found)).to_pylist()
+            if len(found) >= limit:
+                break
         return found
 
     # ------------------------------------------------------------------ answers
