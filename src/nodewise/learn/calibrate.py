@@ -97,13 +97,17 @@ def calibration_error(proba: FloatArray, labels: AnyArray) -> float:
     >>> round(calibration_error(np.array([[0.9, 0.1], [0.9, 0.1]]), np.array([0, 1])), 2)
     0.4
     """
-    if labels.ndim == 2:
-        sure, right = np.where(proba > 0.5, proba, 1 - proba).ravel(), ((proba > 0.5) == (labels == 1)).ravel()
-    else:
-        sure, right = proba.max(1), proba.argmax(1) == labels
+    sure, right = answers(proba, labels)
     place = np.minimum((sure * BINS).astype(np.int64), BINS - 1)
     gaps = np.bincount(place, sure - right, BINS)
     return float(np.abs(gaps).sum() / max(1, sure.size))
+
+
+def answers(proba: FloatArray, labels: AnyArray) -> tuple[FloatArray, BoolArray]:
+    """How sure each answer is, and whether it is right: one per node or, of several labels, per label too."""
+    if labels.ndim == 2:
+        return np.where(proba > 0.5, proba, 1 - proba).ravel(), ((proba > 0.5) == (labels == 1)).ravel()
+    return proba.max(1), proba.argmax(1) == labels
 
 
 def conformal_threshold(proba: FloatArray, labels: AnyArray, coverage: float) -> float:

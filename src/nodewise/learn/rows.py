@@ -15,7 +15,7 @@ import numpy as np
 
 from nodewise._util.errors import StoreError
 from nodewise._util.memory import memory_budget, show_bytes
-from nodewise._util.types import AnyArray, FloatArray, IntArray
+from nodewise._util.types import FloatArray, IntArray
 from nodewise.diffusion.diffuse import Diffusion, diffuse, plan_diffusion
 from nodewise.diffusion.length import tau_of_length
 from nodewise.diffusion.params import DiffusionParams, Engine
@@ -112,13 +112,9 @@ class RowMaker:
             part = slice(first, first + step)
             yield self.rows(graph, nodes[part]) if whole is None else whole[part]
 
-    def blocks(
-        self, graph: Graph, nodes: AnyArray | None = None, memory: int | str | None = None
-    ) -> list[slice] | None:
+    def blocks(self, graph: Graph, nodes: IntArray | None = None) -> list[slice] | None:
         """None where rows can be made for any few nodes; else the blocks of columns in which rows of all are made."""
-        budget = memory_budget(self.memory if memory is None else memory)
-        nodes = None if nodes is None else graph.nodes(nodes)
-        return self.column_blocks(graph, nodes, budget)
+        return self.column_blocks(graph, nodes, memory_budget(self.memory))
 
 
 MakeRows: TypeAlias = Callable[["DiffusedRows", Graph, IntArray], FloatArray]  # makes them elsewhere, as on a cluster

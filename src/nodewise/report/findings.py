@@ -17,7 +17,7 @@ from nodewise._util.types import AnyArray, BoolArray, FloatArray, IntArray
 from nodewise.graph import Graph
 from nodewise.graph.components import component_sizes
 from nodewise.learn import ridge
-from nodewise.learn.calibrate import best_scale, calibration_error
+from nodewise.learn.calibrate import answers, best_scale, calibration_error
 from nodewise.learn.evaluate import by_class
 from nodewise.learn.metrics import macro_f1, micro_f1, micro_f1_interval, wilson_interval
 from nodewise.learn.nigcn import NIGCN
@@ -84,32 +84,21 @@ class Findings:
 
 @dataclass(frozen=True)
 class Scored:
-    """Labelled nodes that the model did not learn from: what it says, what it decides, and what is true, 0/1."""
+    """Labelled nodes that the model did not learn from: what it says, what it decides, and what is true.
+
+    ``said``, ``truth``: columns of the model or, where nodes have several labels, 0/1 matrices.
+    """
 
     nodes: IntArray
     proba: FloatArray
-    said: BoolArray
-    truth: BoolArray
-    several: bool  # labels per node
-
-    def labels(self, rows: Any = slice(None)) -> tuple[AnyArray, AnyArray]:
-        """What is true of some nodes, and what was said, as scores take them: single labels, or 0/1 matrices."""
-        truth, said = self.truth[rows], self.said[rows]
-        return (truth, said) if self.several else (truth.argmax(1), said.argmax(1))
+    said: AnyArray
+    truth: AnyArray
 
     def share(self, name: str, rows: Any = slice(None)) -> Share:
         """Micro-F1 of some of the nodes, and its interval; of single labels that is the share that is right."""
-        truth, said = self.labels(rows)
+        truth, said = self.truth[rows], self.said[rows]
         low, high = micro_f1_interval(truth, said)
         return Share(name, micro_f1(truth, said), low, high, int(truth.shape[0]))
-
-    @property
-    def answers(self) -> tuple[AnyArray, AnyArray]:
-        """How sure each answer is, and whether it is right: one per node or, of several labels, per label too."""
-        if not self.several:
-            return self.proba.max(1), np.any(self.said & self.truth, axis=1, keepdims=True)[:, 0]
-        sure = np.where(self.proba > HALF, self.proba, 1 - self.proba)
-        return sure.ravel(), ((self.proba > HALF) == self.truth).ravel()
 
 
 def find(model: NIGCN, graph: Graph, progress: Progress = silent) -> Findings:
@@ -125,22 +114,22 @@ def find(model: NIGCN, graph: Graph, progress: Progress = silent) -> Findings:
     progress("labels left out in turn", 0, None)
     doubtful = _doubtful(model, graph, names, truth)
     progress("graph", 0, None)
-    some, labels = scored.nodes.size > 0, scored.labels()
-    classes, confusion = by_class(np.arange(len(names)), names, *labels)
+    some = scored.nodes.size > 0
+    classes, confusion = by_class(np.arange(len(names)), names, scored.truth, scored.said)
     return Findings(
         graph.name,
         _graph_facts(graph, truth),
         _label_facts(graph, model, names, truth),
         words,
         scored.share("micro-F1") if some else None,
-        macro_f1(*labels) if some else None,
-        calibration_error(scored.proba, labels[0]) if some else None,
-        _calibration(*scored.answers),
+        macro_f1(scored.truth, scored.said) if some else None,
+        calibration_error(scored.proba, scored.truth) if some else None,
+        _calibration(*answers(scored.proba, scored.truth)),
         [asdict(one) for one in classes],
         confusion or [],
         _by_degree(graph, scored),
         _by_distance(graph, scored, truth),
-        _contradicted(graph, names, scored.nodes, scored.proba, scored.truth, scored.several),
+        _contradicted(graph, names, scored.nodes, scored.proba, scored.truth),
         to_label,
         doubtful,
     )
@@ -174,12 +163,13 @@ def _scored(model: NIGCN, graph: Graph, truth: sp.csr_matrix) -> tuple[Scored, s
         words = "held-out nodes that had no part in choosing the model"
         if not held.chose_nothing.any():
             words = "validation nodes, which chose the model: the score is somewhat too good"
-    said = np.zeros(proba.shape, bool)
-    if model.multilabel_:
-        said[:] = model.labels_of_proba(proba) == 1
-    else:
-        said[np.arange(nodes.size), proba.argmax(1)] = True
-    return Scored(nodes, proba, said, truth[nodes].toarray() == 1, model.multilabel_), words
+    said = model.labels_of_proba(proba) if model.multilabel_ else proba.argmax(1)
+    return Scored(nodes, proba, said, _as_scored(truth[nodes], model.multilabel_)), words
+
+
+def _as_scored(truth: sp.csr_matrix, several: bool) -> AnyArray:
+    """Labels as scores take them: columns or, where nodes have several, a 0/1 matrix."""
+    return truth.toarray() if several else truth.toarray().argmax(1)
 
 
 def _some(nodes: IntArray, most: int) -> IntArray:
@@ -283,23 +273,23 @@ def _listed(
 
 
 def _contradicted(
-    graph: Graph, names: list[str], nodes: IntArray, proba: FloatArray, truth: BoolArray, several: bool
+    graph: Graph, names: list[str], nodes: IntArray, proba: FloatArray, truth: AnyArray
 ) -> list[ListedNode]:
     """Nodes whose known label is not the most probable, the surest first; of several labels, a node and one of them."""
-    if not several:
+    if truth.ndim == 1:
         said, sure = proba.argmax(1), proba.max(1, initial=0)
-        wrong = np.flatnonzero(~truth[np.arange(nodes.size), said])
+        wrong = np.flatnonzero(said != truth)
         first = wrong[np.argsort(-sure[wrong], kind="stable")][:LISTED]
-        labels = [names[place] for place in truth[first].argmax(1)]
+        labels = [names[place] for place in truth[first]]
         return _listed(graph, nodes[first], labels, [names[place] for place in said[first]], sure[first])
-    gap = np.where(truth, 1 - proba, proba)
+    gap = np.where(truth == 1, 1 - proba, proba)
     first = np.argsort(-gap, axis=None, kind="stable")[:LISTED]
     rows, places = np.unravel_index(first[gap.ravel()[first] > HALF], gap.shape)
     known, said = [], []
     for row, place in zip(rows, places, strict=True):
         words = names[place], f"not {names[place]}"
-        known.append(words[not truth[row, place]])
-        said.append(words[int(truth[row, place])])
+        known.append(words[1 - truth[row, place]])
+        said.append(words[truth[row, place]])
     return _listed(graph, nodes[rows], known, said, gap[rows, places])
 
 
@@ -323,8 +313,8 @@ def _doubtful(model: NIGCN, graph: Graph, names: list[str], truth: sp.csr_matrix
     known = _some(np.flatnonzero(np.diff(truth.indptr)), MOST_LEFT_OUT)
     if known.size < 2 * len(names):
         return []
-    given = truth[known].toarray()
-    labels = torch.from_numpy(given.astype(np.float32) if model.multilabel_ else given.argmax(1))
+    given = _as_scored(truth[known], model.multilabel_)
+    labels = torch.from_numpy(given.astype(np.float32) if model.multilabel_ else given)
     targets = class_targets(labels, len(names))
     said = ridge.Path(torch.from_numpy(model.represent(graph, known)), targets).left_out(
         shift_of(model.found_.penalty, known.size)
@@ -333,4 +323,4 @@ def _doubtful(model: NIGCN, graph: Graph, names: list[str], truth: sp.csr_matrix
     scale, _ = best_scale(said, labels, None, offset)
     logits = offset + said * scale
     proba = (torch.sigmoid(logits) if model.multilabel_ else torch.softmax(logits, 1)).numpy()
-    return _contradicted(graph, names, known, proba, given == 1, model.multilabel_)
+    return _contradicted(graph, names, known, proba, given)
