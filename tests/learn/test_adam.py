@@ -19,7 +19,7 @@ def test_it_takes_the_steps_that_torchs_adam_takes():
     )
     for _ in range(50):
         for model, optimizer in optimizers:
-            optimizer.zero_grad()
+            model.zero_grad()
             model(data).square().sum().backward()
             optimizer.step()
         assert torch.allclose(ours.weight, theirs.weight, rtol=1e-5, atol=1e-6)

@@ -67,7 +67,8 @@ def scatter(
     failure: PieceError | None = None
     try:
         while flying or (waiting and failure is None):
-            room = _most_in_flight(ray, threads) - len(flying)
+            # Asked each time, because clusters grow and shrink; at least one, so that a sleeping cluster wakes up.
+            room = max(1, AHEAD * int(ray.cluster_resources().get("CPU", 0) // threads)) - len(flying)
             while waiting and failure is None and room > 0:
                 key = waiting.pop()
                 flying[remote.remote(*calls[key])] = key
@@ -101,11 +102,6 @@ def _check_answers(address: str) -> None:
 def _unreachable(address: str, error: Exception) -> InputError:
     said = " ".join(str(error).split())
     return InputError(f"--address {address}: no Ray cluster answers ({said}); expected HOST:PORT of its head, or auto")
-
-
-def _most_in_flight(ray: Any, threads: int) -> int:
-    """Asked each time, because clusters grow and shrink; at least one, so that a sleeping cluster wakes up."""
-    return max(1, AHEAD * int(ray.cluster_resources().get("CPU", 0) // threads))
 
 
 def _cause(error: Exception) -> str:

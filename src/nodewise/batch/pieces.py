@@ -7,7 +7,6 @@ which gets the piece's name when it is complete.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +20,7 @@ from nodewise.batch.predictions import predicted, represented, write_tables
 from nodewise.batch.seals import ROOM, SEAL, TAIL, seal
 from nodewise.graph import Graph
 from nodewise.learn.rows import DiffusedRows
+from nodewise.learn.trainer import tuned
 
 Task = Callable[[Job, int], None]
 ROWS_BYTES = 1 << 28  # representations held at a time
@@ -58,7 +58,8 @@ def _tables(job: Job, chunk: int) -> Iterator[pa.Table]:
         if job.kind == "embed":
             yield represented(graph, nodes, rows)
         else:
-            with _one_torch_thread():
+            # The order of a sum depends on the number of threads, and no bit may depend on where a piece is made.
+            with tuned(1, flush=False):
                 table = predicted(model, graph, nodes, rows, job.choice)
             yield table
 
@@ -95,16 +96,3 @@ def _columns(job: Job, block: int) -> AnyArray:
     except (OSError, ValueError, EOFError) as error:
         raise StoreError(f"{file}: cannot be read ({error}); delete it, and the same command makes it again") from error
     return columns
-
-
-@contextmanager
-def _one_torch_thread() -> Iterator[None]:
-    """The order of a sum depends on the number of threads, and no bit may depend on where a piece is made."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -98,13 +98,9 @@ class ExtendedDiffusion(Diffusion):
 
     def _weights_of_new(self) -> sp.csr_matrix:
         """The weights that new nodes give to nodes of the graph."""
-        if not self._bank.nodes.size:
-            return sp.csr_matrix((self._coefficients.shape[0], self._extended.base.num_nodes), dtype=np.float32)
         return sp.csr_matrix(self._coefficients @ self._bank.matrix)
 
     def _rows_of_new(self, features: Features, norm: str) -> FloatArray:
-        if not self._bank.nodes.size:
-            return np.zeros((self._coefficients.shape[0], features.shape[1]), np.float32)
         if self._bank.engine != "exact":
             found = self._weights_of_new()
             weights = Weights(
@@ -115,7 +111,7 @@ class ExtendedDiffusion(Diffusion):
             stream = reads_in_order(features, weights.nodes.size)
             return weighted_sum(weights, features, self._how.threads, norm, stream)
         width, each = features.shape[1], 4 * self._bank.nodes.size * self._bank.hops
-        step = max(1, self._memory // 4 // each)
+        step = max(1, self._memory // 4 // max(1, each))
         if step >= width:  # all at once, over the targets where there are few
             return np.asarray(self._coefficients @ self._bank.apply(features, norm).reshape(-1, width))
         rows = np.empty((self._coefficients.shape[0], width), np.float32)

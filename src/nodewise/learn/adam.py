@@ -27,20 +27,16 @@ class Adam:
         self.means = [torch.zeros_like(weight) for weight in self.parameters]
         self.squares = [torch.zeros_like(weight) for weight in self.parameters]
 
-    def zero_grad(self) -> None:
-        for weight in self.parameters:
-            weight.grad = None
-
     @torch.no_grad()
     def step(self) -> None:
-        """One step along the gradients that the parameters hold."""
+        """One step along the gradients that the parameters hold, and none are left for the next."""
         self.steps += 1
         size = self.lr / (1 - BETA1**self.steps)
         root = math.sqrt(1 - BETA2**self.steps)
         for weight, decay, mean, square in zip(self.parameters, self.decays, self.means, self.squares, strict=True):
             if weight.grad is None:
                 continue
-            gradient = torch.addcmul(weight.grad, weight, decay)
+            gradient, weight.grad = torch.addcmul(weight.grad, weight, decay), None
             mean.lerp_(gradient, 1 - BETA1)
             square.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
             weight.addcdiv_(mean, (square.sqrt() / root).add_(EPSILON), value=-size)

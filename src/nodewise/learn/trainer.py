@@ -128,7 +128,6 @@ def descend(
         for epoch in range(1, last + 1):
             network.train()
             for loss in losses():
-                optimizer.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
             after_epoch(epoch)
@@ -269,14 +268,14 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 @contextmanager
-def tuned(threads: int) -> Iterator[None]:
-    """Use this many torch threads and flush denormals; both settings are restored afterwards.
+def tuned(threads: int, flush: bool = True) -> Iterator[None]:
+    """Use this many torch threads and ``flush`` denormals; both settings are restored afterwards.
 
     Weight decay shrinks weights into denormal numbers, which the processor handles several times slower.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
-    torch.set_flush_denormal(True)
+    torch.set_flush_denormal(flush)
     try:
         yield
     finally:

@@ -11,6 +11,8 @@ from nodewise.learn.evaluate import held_out_score, votes_of
 from nodewise.learn.nigcn import NIGCN
 from nodewise.store import is_store
 
+COUNTED = ("graph", "nodes", "edges", "features")  # of what a model learned from
+
 
 def describe_model(path: str | Path) -> dict[str, Any]:
     """What ``nodewise describe`` shows; facts that a model saved earlier lacks are left out.
@@ -36,14 +38,7 @@ def describe_model(path: str | Path) -> dict[str, Any]:
         "kind": config["kind"],
         "written_by": config.get("written_by"),
         "files": {file: (folder / file).stat().st_size for file in (saved.CONFIG, saved.TENSORS)},
-        "learned_from": learned
-        and {
-            "graph": learned.graph,
-            "nodes": learned.nodes,
-            "edges": learned.edges,
-            "features": learned.features,
-            "labels": learned.keys.size,
-        },
+        "learned_from": learned and {**{name: getattr(learned, name) for name in COUNTED}, "labels": learned.keys.size},
         "classes": [str(label) for label in model.classes_],
         "several_labels_per_node": model.multilabel_,
         "features": model.n_features_in_,
