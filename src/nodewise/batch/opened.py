@@ -6,7 +6,6 @@ import functools
 import hashlib
 import os
 import socket
-from dataclasses import replace
 from pathlib import Path
 
 from nodewise._util.errors import StoreError
@@ -64,9 +63,8 @@ def with_resources(
     """
     if memory is None and crowded:
         memory = memory_budget(maker.memory) * thread_count(threads) // thread_count(None)
-    params = replace(maker.params, threads=threads, memory=maker.memory if memory is None else memory)
-    made = replace(maker, params=params)
-    return made if engine is None else made.with_engine(engine)
+    made = maker.changed(threads=threads, memory=maker.memory if memory is None else memory)
+    return made if engine is None else made.changed(engine=engine)
 
 
 def _check(path: str, found: str, expected: str | None) -> None:

@@ -200,7 +200,7 @@ def _advise(maker: DiffusedRows, graph: Graph, nodes: IntArray | None) -> None:
     """Warn where the exact engine would be far faster for this many nodes than the model's own."""
     own = maker.params.engine
     if (graph.num_nodes if nodes is None else nodes.size) >= MANY and own != "exact":
-        best = maker.with_engine("auto").settled(graph, nodes_or_all(graph, nodes)).params.engine
+        best = maker.changed(engine="auto").settled(graph, nodes_or_all(graph, nodes)).params.engine
         if best == "exact":
             log.warning(
                 f"for this many nodes --engine exact is faster than the model's {own} and computes what {own} estimates"

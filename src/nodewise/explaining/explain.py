@@ -58,7 +58,7 @@ def explain(
     place, graph = _node_id(graph, node), featured(graph)
     own_maker = model.maker_on(graph).settled(graph, np.array([place]))
     sampled_instead = own_maker.params.engine == "exact" and graph.num_nodes > SMALL
-    maker = own_maker.with_engine("stratified") if sampled_instead else own_maker
+    maker = own_maker.changed(engine="stratified") if sampled_instead else own_maker
 
     summed = sum_around(maker, graph, place)
     proba = model.proba_of_rows(summed.row[None])

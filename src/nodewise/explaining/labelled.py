@@ -14,7 +14,7 @@ from nodewise.graph.checks import UNKNOWN
 from nodewise.graph.features import normalize
 from nodewise.learn.nigcn import NIGCN
 from nodewise.learn.rows import DiffusedRows
-from nodewise.learn.task import NO_NODES, names_of
+from nodewise.learn.task import NO_NODES, drawn, names_of
 
 SMALL = 200_000  # nodes of a graph in which exact weights are affordable for one node
 SIMILAR, COMPARED, COMPARED_BYTES = 5, 500, 1 << 28  # similar nodes listed; nodes compared, and bytes of their rows
@@ -52,10 +52,9 @@ def similar_nodes(
     if nodes.size == 0:
         return None
     most = max(1, min(COMPARED, COMPARED_BYTES // (4 * row.size)))
-    if nodes.size > most:
-        nodes = np.sort(np.random.default_rng(0).choice(nodes, most, replace=False))
+    nodes = nodes[drawn(nodes.size, most, 0)]
     if maker.params.engine != "exact" or _too_large(graph):
-        maker = replace(maker, params=replace(maker.params, engine="stratified", epsilon=COMPARED_EPSILON))
+        maker = maker.changed(engine="stratified", epsilon=COMPARED_EPSILON)
     cosines = normalize(maker.rows(graph, nodes), "l2") @ normalize(row[None], "l2")[0]
     first = np.argsort(-cosines, kind="stable")[:SIMILAR]
     return [

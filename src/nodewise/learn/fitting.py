@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
 
 from nodewise._util.progress import Progress, silent
@@ -26,6 +25,7 @@ from nodewise.learn.heads import Heads
 from nodewise.learn.metrics import micro_f1
 from nodewise.learn.params import AUTO
 from nodewise.learn.search import prior_logits, shift_of
+from nodewise.learn.task import drawn
 from nodewise.learn.teach import Lesson, class_targets, shares_of, teach
 from nodewise.learn.trainer import LabelledRows, TrainConfig, check_bounds, row_weights
 
@@ -343,10 +343,7 @@ def _cut(part: LabelledRows | None, columns: torch.Tensor) -> LabelledRows | Non
 def _some(rows: LabelledRows, seed: int) -> LabelledRows:
     """As many rows as a ridge is solved on."""
     count, columns = rows[0].shape
-    most = RIDGE_ROWS if columns < RIDGE_SYSTEM else RIDGE_SYSTEM
-    if count <= most:
-        return rows
-    chosen = torch.from_numpy(np.sort(np.random.default_rng(seed).choice(count, most, replace=False)))
+    chosen = drawn(count, RIDGE_ROWS if columns < RIDGE_SYSTEM else RIDGE_SYSTEM, seed)
     return rows[0][chosen], rows[1][chosen]
 
 

@@ -18,7 +18,7 @@ from nodewise._util.memory import memory_budget, show_bytes
 from nodewise._util.types import FloatArray, IntArray
 from nodewise.diffusion.diffuse import Diffusion, diffuse, plan_diffusion
 from nodewise.diffusion.length import tau_of_length
-from nodewise.diffusion.params import DiffusionParams, Engine
+from nodewise.diffusion.params import DiffusionParams
 from nodewise.diffusion.plan import ENTRY_BYTES
 from nodewise.graph import Graph
 from nodewise.graph.features import dense_rows, normalize_into
@@ -146,10 +146,11 @@ class DiffusedRows(RowMaker):
         """With the engine that is cheapest for these nodes, if the engine is "auto"."""
         if self.params.engine != "auto":
             return self
-        return self.with_engine(self.planned(graph, nodes).plan.engine)
+        return self.changed(engine=self.planned(graph, nodes).plan.engine)
 
-    def with_engine(self, engine: Engine) -> DiffusedRows:
-        return replace(self, params=replace(self.params, engine=engine))
+    def changed(self, **params: Any) -> DiffusedRows:
+        """With other parameters of the diffusion."""
+        return replace(self, params=replace(self.params, **params))
 
     def planned(self, graph: Graph, nodes: IntArray, **changes: Any) -> Diffusion:
         """The diffusion from ``nodes``, not done yet."""

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,6 +27,7 @@ from nodewise.graph import Graph
 from nodewise.graph.features import row_scales
 from nodewise.learn.calibrate import best_scale
 from nodewise.learn.ridge import Path
+from nodewise.learn.task import drawn
 from nodewise.learn.teach import class_targets
 from nodewise.learn.trainer import LabelledRows, row_weights, tuned
 
@@ -83,10 +84,8 @@ class Sample:
 
     def some(self, most: int, seed: int) -> Sample:
         """At most ``most`` of them, drawn at random: nodes may come class by class."""
-        if self.nodes.size <= most:
-            return self
-        chosen = np.sort(np.random.default_rng(seed).choice(self.nodes.size, most, replace=False))
-        return Sample(self.graph, self.nodes[chosen], self.labels[torch.from_numpy(chosen)])
+        chosen = drawn(self.nodes.size, most, seed)
+        return Sample(self.graph, self.nodes[chosen], self.labels[chosen])
 
 
 def search(
@@ -255,11 +254,7 @@ def heaviest_columns(features: Features, norm: str, most: int, seed: int) -> Int
     """The columns with the largest sum of squares over some nodes; None where there are no more than ``most``."""
     if features.shape[1] <= most:
         return None
-    nodes = features.shape[0]
-    some: Any = slice(None)
-    if nodes > SAMPLED_NODES:
-        some = np.sort(np.random.default_rng(seed).choice(nodes, SAMPLED_NODES, replace=False))
-    rows = features[some]
+    rows = features[drawn(features.shape[0], SAMPLED_NODES, seed)]
     scales = row_scales(rows, norm)
     squares = rows.multiply(rows) if sp.issparse(rows) else np.square(np.asarray(rows, np.float32))
     each = np.ones(rows.shape[0]) if scales is None else np.square(scales.astype(np.float64))

@@ -345,6 +345,13 @@ def widened(rows: AnyArray, columns: int) -> AnyArray:
     return rows if rows.ndim == 1 else np.pad(rows, ((0, 0), (0, columns - rows.shape[1])))
 
 
+def drawn(count: int, most: int, seed: int) -> Any:
+    """Which of ``count`` nodes or rows to take: all or, of more than ``most``, so many drawn at random, in order."""
+    if count <= most:
+        return slice(None)  # without a copy
+    return np.sort(np.random.default_rng(seed).choice(count, most, replace=False))
+
+
 def nodes_or_all(graph: Graph, nodes: AnyArray | None) -> IntArray:
     return np.arange(graph.num_nodes) if nodes is None else graph.nodes(nodes)
 

@@ -22,6 +22,7 @@ from nodewise.learn.evaluate import by_class
 from nodewise.learn.metrics import macro_f1, micro_f1, micro_f1_interval, wilson_interval
 from nodewise.learn.nigcn import NIGCN
 from nodewise.learn.search import shift_of
+from nodewise.learn.task import drawn
 from nodewise.learn.teach import class_targets
 from nodewise.report.describe import edge_homophily, homophily_counts, label_matrix
 
@@ -149,7 +150,7 @@ def _scored(model: NIGCN, graph: Graph, truth: sp.csr_matrix) -> tuple[Scored, s
     labelled, learned, held = np.flatnonzero(np.diff(truth.indptr)), model.learned_from_, model.held_out_
     fresh = labelled if learned is None else labelled[~learned.includes(graph, labelled)]
     if learned is not None and fresh.size:
-        fresh = _some(fresh, MOST_PREDICTED)
+        fresh = fresh[drawn(fresh.size, MOST_PREDICTED, 0)]
         nodes, proba, words = fresh, model.predict_proba(graph, fresh), "labelled nodes that it did not learn from"
     else:
         if learned is not None and (learned.nodes, learned.edges) != (graph.num_nodes, graph.num_edges):
@@ -169,12 +170,8 @@ def _scored(model: NIGCN, graph: Graph, truth: sp.csr_matrix) -> tuple[Scored, s
 
 def _as_scored(truth: sp.csr_matrix, several: bool) -> AnyArray:
     """Labels as scores take them: columns or, where nodes have several, a 0/1 matrix."""
-    return truth.toarray() if several else truth.toarray().argmax(1)
-
-
-def _some(nodes: IntArray, most: int) -> IntArray:
-    """At most so many of the nodes, drawn at random, in order."""
-    return nodes if nodes.size <= most else np.sort(np.random.default_rng(0).choice(nodes, most, replace=False))
+    matrix: AnyArray = truth.toarray()
+    return matrix if several else matrix.argmax(1)
 
 
 # ---------------------------------------------------------------------- the graph and its labels
@@ -295,7 +292,8 @@ def _contradicted(
 
 def _to_label(model: NIGCN, graph: Graph, names: list[str]) -> list[ListedNode]:
     """The least certain among the unlabelled nodes that reach most others: their labels would teach most."""
-    open_ = _some(np.flatnonzero(np.diff(label_matrix(graph).indptr) == 0), MOST_PREDICTED)
+    open_ = np.flatnonzero(np.diff(label_matrix(graph).indptr) == 0)
+    open_ = open_[drawn(open_.size, MOST_PREDICTED, 0)]
     if open_.size == 0:
         return []
     degrees = graph.indptr[open_ + 1] - graph.indptr[open_]
@@ -310,7 +308,8 @@ def _to_label(model: NIGCN, graph: Graph, names: list[str]) -> list[ListedNode]:
 
 def _doubtful(model: NIGCN, graph: Graph, names: list[str], truth: sp.csr_matrix) -> list[ListedNode]:
     """Labels that a ridge on all other labels contradicts, the surest contradiction first."""
-    known = _some(np.flatnonzero(np.diff(truth.indptr)), MOST_LEFT_OUT)
+    known = np.flatnonzero(np.diff(truth.indptr))
+    known = known[drawn(known.size, MOST_LEFT_OUT, 0)]
     if known.size < 2 * len(names):
         return []
     given = _as_scored(truth[known], model.multilabel_)

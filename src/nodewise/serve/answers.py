@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ class Answers:
         maker = model.maker_on(self.seen)
         changes: dict[str, Any] = {} if epsilon is None else {"epsilon": epsilon}
         changes |= {"threads": threads, "memory": memory_budget(maker.memory)}  # read once, not each time
-        self.maker = replace(maker, params=replace(maker.params, **changes))
+        self.maker = maker.changed(**changes)
         self.explained = copy(model)  # the same networks, with this server's threads, memory and epsilon
         for name in ("threads", "memory", "epsilon"):
             setattr(self.explained, name, getattr(self.maker.params, name))
