@@ -12,10 +12,8 @@ torch and numba load when something that needs them is first used.
 from __future__ import annotations
 
 import importlib
-import os
 from typing import TYPE_CHECKING, Any
 
-from nodewise._util import kernel_cache
 from nodewise._util.errors import InputError, NodewiseError, NodewiseWarning, StoreError
 from nodewise._version import __version__
 
@@ -33,8 +31,6 @@ if TYPE_CHECKING:
     from nodewise.learn.presets import find_preset, presets
     from nodewise.report.report_page import write_report
     from nodewise.store import open_store, write_store
-
-kernel_cache.settle(os.path.dirname(__file__))  # before anything loads numba
 
 _HOME = {
     "Graph": "nodewise.graph",

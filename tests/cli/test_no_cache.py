@@ -51,7 +51,7 @@ def test_without_any_writable_cache_commands_load_their_kernels(elsewhere, read_
 def test_compiled_code_of_others_is_never_loaded(elsewhere, read_only, tmp_path):
     """Who can write to a cache of compiled code can run theirs: the folder is the user's own, and only theirs."""
     environment = {**elsewhere, "PYTHONPATH": str(read_only)}
-    look = [sys.executable, "-c", "import nodewise, os; print(os.environ['NUMBA_CACHE_DIR'])"]
+    look = [sys.executable, "-c", "import nodewise.graph.edge_keys, os; print(os.environ['NUMBA_CACHE_DIR'])"]
     first, again = (Path(subprocess.check_output(look, env=environment, text=True).strip()) for _ in range(2))
     assert first == again
     assert first.is_relative_to(tmp_path / "tmp")
@@ -64,6 +64,6 @@ def test_compiled_code_of_others_is_never_loaded(elsewhere, read_only, tmp_path)
 
 def test_a_usual_cache_is_left_alone(tmp_path):
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
-    look = [sys.executable, "-c", "import nodewise, os; print(os.environ.get('NUMBA_CACHE_DIR'))"]
+    look = [sys.executable, "-c", "import nodewise.graph.edge_keys, os; print(os.environ.get('NUMBA_CACHE_DIR'))"]
     environment |= {"HOME": str(tmp_path), "XDG_CACHE_HOME": ""}
     assert subprocess.check_output(look, env=environment, text=True).strip() == "None"

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
+import os
+import shutil
+import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -11,6 +15,8 @@ import numba
 from numba.core.caching import FunctionCache
 
 from nodewise._util.errors import warn
+
+CACHE = "NUMBA_CACHE_DIR"
 
 
 class _Cache(FunctionCache):
@@ -41,12 +47,43 @@ def _tell(folder: str, reason: str) -> None:
     )
 
 
+def _cache_of(function: Any) -> _Cache:
+    """Where numba keeps a kernel or, if it finds no place, in a folder of the user's own among temporary files."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~")
+    if os.environ.get(CACHE) or os.path.isabs(home):  # else numba makes a folder called ~
+        with suppress(RuntimeError):  # numba refuses to load the kernel
+            return _Cache(function)
+    if folder := _own_folder():
+        os.environ[CACHE] = folder  # for processes that this one starts
+        numba.config.CACHE_DIR = folder  # type: ignore[attr-defined]
+    return _Cache(function)
+
+
+def _own_folder() -> str | None:
+    """A temporary folder that only this user can write to: a cache of compiled code that others can write runs theirs.
+
+    The same in each run, or a new one where another user has its name; None where there is no place for it.
+    """
+    try:
+        folder = os.path.join(tempfile.gettempdir(), f"nodewise-kernels-{getattr(os, 'getuid', lambda: 0)()}")
+        try:
+            os.mkdir(folder, 0o700)
+        except FileExistsError:
+            found = os.lstat(folder)
+            if found.st_mode & 0o170077 != 0o040000 or found.st_uid != os.getuid():
+                folder = tempfile.mkdtemp(prefix="nodewise-kernels-")
+                atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        return folder
+    except OSError:
+        return None
+
+
 def njit(**options: Any) -> Callable[[Any], Any]:
     """As numba's. Compiled code is kept for the next process."""
 
     def compiled(function: Any) -> Any:
         kernel = numba.njit(**options)(function)
-        kernel._cache = _Cache(function)
+        kernel._cache = _cache_of(function)
         return kernel
 
     return compiled
