@@ -76,12 +76,15 @@ class Answers(NamedTuple):
 
 @dataclass(frozen=True)
 class Judged:
-    """``value``: micro-F1 (until it was ``given_up``, if it was); ``reports``: the value after each half."""
+    """``value``: the share of validation labels predicted right (micro-F1), until it was ``given_up``, if it was.
+
+    ``reports``: the value after each half of the validation labels.
+    """
 
     value: float
     given_up: bool
     seconds: float
-    reports: tuple[float, ...]
+    reports: list[float]
 
 
 def judged(
@@ -108,7 +111,7 @@ def judged(
         given_up = step < min(len(floors), 2 * len(problems) - 1) and max(reports) < floors[step]
         if given_up:
             break
-    return Judged(reports[-1], given_up, time.time() - started, tuple(reports))
+    return Judged(reports[-1], given_up, time.time() - started, reports)
 
 
 def answers(params: Mapping[str, Any], seed: int, rows: FloatArray, problems: Sequence[Problem]) -> Iterator[Answers]:

@@ -38,18 +38,11 @@ Asked: TypeAlias = "tuple[optuna.Trial, dict[str, Any]]"  # a trial of Optuna's,
 
 
 @dataclass(frozen=True)
-class Trial:
-    """``value``: the share of validation labels predicted right (micro-F1), until the trial was ``given_up``, if so.
-
-    ``reports``: the value after each half of the validation labels.
-    """
+class Trial(Judged):
+    """A trial of a study, and how good it was."""
 
     number: int
-    value: float
-    given_up: bool
-    seconds: float
     point: dict[str, Any]
-    reports: list[float]
 
     def check(self, number: int) -> None:
         """Raise ValueError unless this can be trial ``number`` of a study."""
@@ -174,8 +167,7 @@ def _recorded(
                 study.tell(asked, state=TrialState.PRUNED)
             else:
                 study.tell(asked, result.value)
-            number = len(trials)
-            trials.append(Trial(number, result.value, result.given_up, result.seconds, point, list(result.reports)))
+            trials.append(Trial(**vars(result), number=len(trials), point=point))
             yield
     finally:
         with warnings.catch_warnings():
