@@ -172,7 +172,9 @@ def evaluate(
     assert best is not None  # there is a split
     labels = graph.present_labels
     found = by_class(labels, names_of(graph, labels), np.concatenate(truths), np.concatenate(guesses))
-    return Evaluation(graph.name, getattr(best, "engine_", ""), results, *found, _plain_params(best), best)
+    params = best.get_params(deep=False).items()
+    plain = {name: asdict(value) if hasattr(value, "__dataclass_fields__") else value for name, value in params}
+    return Evaluation(graph.name, getattr(best, "engine_", ""), results, *found, plain, best)
 
 
 def _scores(model: NodeClassifier, truth: AnyArray, predicted: AnyArray, proba: FloatArray) -> dict[str, Any]:
@@ -305,12 +307,6 @@ def by_class(
         for name, hits, there, named in zip(names, *counts.tolist(), strict=True)
     ]
     return classes, confusion
-
-
-def _plain_params(model: NodeClassifier) -> dict[str, Any]:
-    """Parameters, ready for JSON."""
-    params = model.get_params(deep=False)
-    return {name: asdict(value) if hasattr(value, "__dataclass_fields__") else value for name, value in params.items()}
 
 
 def checked_splits(graph: Graph, splits: Sequence[Split], tested: bool = True) -> list[Split]:

@@ -256,7 +256,9 @@ def _ridges(
     if not config.uses_ridge:
         return [], [], None
     width, taught_rows = data.train[0].shape[1], data.unlabelled[:, : data.diffused]
-    rows, labels = _some(data.without_own().train, config.seed)
+    rows, labels = data.without_own().train
+    chosen = drawn(rows.shape[0], RIDGE_ROWS if rows.shape[1] < RIDGE_SYSTEM else RIDGE_SYSTEM, config.seed)
+    rows, labels = rows[chosen], labels[chosen]
     weights = None if data.class_weights is None else data.class_weights[labels]
     if config.balanced and labels.ndim == 1:
         weights = row_weights(labels, balanced=True)
@@ -338,13 +340,6 @@ def _cut(part: LabelledRows | None, columns: torch.Tensor) -> LabelledRows | Non
     first = columns.numel()
     whole = first == 0 or int(columns[-1]) == first - 1
     return part[0][:, :first] if whole else part[0][:, columns], part[1]
-
-
-def _some(rows: LabelledRows, seed: int) -> LabelledRows:
-    """As many rows as a ridge is solved on."""
-    count, columns = rows[0].shape
-    chosen = drawn(count, RIDGE_ROWS if columns < RIDGE_SYSTEM else RIDGE_SYSTEM, seed)
-    return rows[0][chosen], rows[1][chosen]
 
 
 @torch.no_grad()
