@@ -8,14 +8,13 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from nodewise._util.errors import InputError, NodewiseError
 from nodewise._util.threads import thread_count
-from nodewise.batch.job import Job
-from nodewise.batch.pieces import PieceError, Task
+from nodewise.batch.pieces import PieceError
 
 RETRIES = 3  # of a call whose worker died
 AHEAD = 2  # calls in flight for each that can run, so that no worker waits for its next
@@ -44,13 +43,6 @@ def connected(address: str | None = None, threads: int = 1) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
-
-
-def run_on_ray(ray: Any, task: Task, job: Job, pieces: Sequence[int]) -> Iterator[int]:
-    """Yields each piece when some worker of the cluster has made it."""
-    shared = ray.put(job)
-    for piece, _ in scatter(ray, task, {piece: (shared, piece) for piece in pieces}, job.threads or 1):
-        yield piece
 
 
 def scatter(

@@ -8,11 +8,11 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from nodewise._util.atomic import beside, check_new_file, new_file, real_path
 from nodewise._util.errors import InputError, NodewiseError, StoreError
@@ -30,7 +30,7 @@ from nodewise.batch.job import (
     missing_shards,
     without_file,
 )
-from nodewise.batch.on_ray import check_place, connected, run_on_ray
+from nodewise.batch.on_ray import check_place, connected, scatter
 from nodewise.batch.opened import graph_id, model_id, open_graph, open_model, resolve_source, with_resources
 from nodewise.batch.pieces import PieceError, Task, run_block, run_chunk
 from nodewise.batch.predictions import (
@@ -53,7 +53,6 @@ from nodewise.learn.saved import is_model
 from nodewise.learn.task import featured, nodes_or_all
 
 Place = Literal["local", "ray"]
-Runner: TypeAlias = Callable[[Task, Job, Sequence[int]], Iterator[int]]
 
 PIECE_BYTES = 1 << 28  # columns of one piece, which is written when all of it is made
 MANY = 100_000  # nodes for which it is worth comparing engines
@@ -226,28 +225,24 @@ def _complete(job: Job, on: Place, address: str | None, progress: Progress) -> S
     if there:
         log.info(f"{job.folder}: {there:,} of {job.num_chunks:,} shards are there already")
     if missing:
-        with _runner(on, address, job) as runner:
+        with nullcontext() if on == "local" else connected(address, job.threads or 1) as ray:
             if job.blocks is not None:
                 lacking = without_file([job.column_file(block) for block in range(len(job.blocks))])
-                _make(job, "columns", run_block, list(job.blocks), lacking, runner, progress)
+                _make(job, "columns", run_block, list(job.blocks), lacking, ray, progress)
             ranges = [job.range_of(chunk) for chunk in range(job.num_chunks)]
-            _make(job, "nodes", run_chunk, ranges, missing, runner, progress)
+            _make(job, "nodes", run_chunk, ranges, missing, ray, progress)
         _wait_until_seen([job.shard(chunk) for chunk in missing])
     made = sum(last - first for first, last in map(job.range_of, missing))
     return finish(job, made, time.perf_counter() - started)
 
 
-@contextmanager
-def _runner(on: Place, address: str | None, job: Job) -> Iterator[Runner]:
-    if on == "local":
-        yield _run_here
-    else:
-        with connected(address, job.threads or 1) as ray:
-            yield partial(run_on_ray, ray)
-
-
-def _run_here(task: Task, job: Job, pieces: Sequence[int]) -> Iterator[int]:
-    """Make pieces in this process, one after the other; threads work inside each."""
+def _made(task: Task, job: Job, pieces: Sequence[int], ray: Any) -> Iterator[int]:
+    """Make pieces on a cluster or, without ``ray``, here, one after the other with threads inside each."""
+    if ray is not None:
+        shared = ray.put(job)
+        for piece, _ in scatter(ray, task, {piece: (shared, piece) for piece in pieces}, job.threads or 1):
+            yield piece
+        return
     for piece in pieces:
         try:
             task(job, piece)
@@ -262,7 +257,7 @@ def _make(
     task: Task,
     ranges: list[tuple[int, int]],
     missing: list[int],
-    runner: Runner,
+    ray: Any,
     progress: Progress,
 ) -> None:
     """Make the missing pieces; ``ranges``: the nodes or columns of each piece."""
@@ -271,7 +266,7 @@ def _make(
     done = total - sum(size[piece] for piece in missing)
     progress(unit, done, total)
     try:
-        for piece in runner(task, job, missing):
+        for piece in _made(task, job, missing, ray):
             made += 1
             done += size[piece]
             progress(unit, done, total)

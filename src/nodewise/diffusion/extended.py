@@ -64,11 +64,6 @@ class ExtendedDiffusion(Diffusion):
         known = sp.csr_matrix(to_graph[:, neighbours])
         self._coefficients, self._own = _coefficients(known, to_new, places, hops, reach)
 
-    @property
-    def _extended(self) -> ExtendedGraph:
-        assert isinstance(self.graph, ExtendedGraph)
-        return self.graph
-
     def _sample(self) -> None:
         for part in (self._old, self._bank):
             part._sample()
@@ -77,7 +72,7 @@ class ExtendedDiffusion(Diffusion):
     @property
     def matrix(self) -> sp.csr_matrix:
         """The weights as CSR ``(len(nodes), num_nodes)``."""
-        first, count = self._extended.base.num_nodes, self.graph.num_nodes
+        first, count = self.graph.base.num_nodes, self.graph.num_nodes
         old, own = self._old.matrix, self._own.tocoo()
         beside = sp.csr_matrix((own.data, (own.row, self._among[own.col])), (own.shape[0], count - first))
         new = sp.hstack([self._weights_of_new(), beside], format="csr", dtype=np.float32)
