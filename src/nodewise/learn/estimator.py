@@ -55,6 +55,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     val_f1_: float | None
     seconds_: dict[str, float]
     learned_from_: LearnedFrom | None
+    threshold_ = 0.5  # beyond which a node has a label, where it may have several
 
     # ------------------------------------------------------------------ what a method implements
 
@@ -171,7 +172,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def labels_of_proba(self, proba: FloatArray) -> AnyArray:
         """Labels from probabilities, as the graph of training numbers them."""
-        return self._classes.decoded(proba)
+        return self._classes.decoded(proba, self.threshold_)
 
     @property
     def classes_(self) -> AnyArray:

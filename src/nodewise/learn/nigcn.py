@@ -346,9 +346,6 @@ class NIGCN(NIGCNParams, NodeClassifier):
         logits = self.networks_(torch.from_numpy(rows).to(device)) / self.temperature_
         return np.asarray(self._classes.proba(logits).cpu().numpy())
 
-    def labels_of_proba(self, proba: FloatArray) -> AnyArray:
-        return self._classes.decoded(proba, self.threshold_)
-
     def _proba(self, graph: Graph, nodes: IntArray) -> FloatArray:
         return np.concatenate([self.proba_of_rows(rows) for rows in self.maker_on(graph).rows_in_steps(graph, nodes)])
 

@@ -115,7 +115,7 @@ class Classes:
     def proba(self, logits: torch.Tensor) -> torch.Tensor:
         return torch.sigmoid(logits) if self.multilabel else torch.softmax(logits, dim=1)
 
-    def decoded(self, proba: FloatArray, threshold: float = 0.5) -> AnyArray:
+    def decoded(self, proba: FloatArray, threshold: float) -> AnyArray:
         """The most probable label; of several, all above the threshold (and, below 0.5, always the most probable)."""
         if not self.multilabel:
             return np.asarray(self.ids[proba.argmax(1)])
