@@ -159,7 +159,7 @@ def test_trials_below_the_floor_of_any_step_but_the_last_are_given_up(monkeypatc
         floors = [0.0] * step + [0.6] + [0.0] * (3 - step)
         trial = judged({}, 0, None, [None, None], floors, math.inf)
         assert trial.given_up == (step < 3)
-        assert trial.reports == (0.5,) * (step + 1)
+        assert trial.reports == [0.5] * (step + 1)
 
 
 def test_a_trial_that_was_good_once_is_not_given_up(monkeypatch):

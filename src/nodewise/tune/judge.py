@@ -150,7 +150,8 @@ def _some(part: LabelledRows, most: int) -> LabelledRows:
     return part[0][few], part[1][few]
 
 
-class Verdict(NamedTuple):
+@dataclass(frozen=True)
+class Verdict:
     """Shares of labels that the default and another point predict right, how many more labels, and its error."""
 
     default_value: float

@@ -132,9 +132,6 @@ class State:
     judged: int = 0  # the trial that the verdict is on
     verdict: Verdict | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "verdict": self.verdict and self.verdict._asdict()}
-
     def check(self) -> None:
         """Raise ValueError for what no study writes: anyone may have written the file."""
         for number, trial in enumerate(self.trials):
@@ -143,7 +140,7 @@ class State:
             raise ValueError("it has trials, and no default that was finished")
         if len({len(trial.reports) for trial in self.trials if not trial.given_up}) > 1:
             raise ValueError("its trials were judged by different splits")
-        if self.verdict is not None and not all(abs(number) < FAR_AWAY for number in self.verdict):
+        if self.verdict is not None and not all(abs(number) < FAR_AWAY for number in vars(self.verdict).values()):
             raise ValueError("its verdict is out of bounds")
         if self.default is not None:
             check_point({name: value for name, value in self.default.items() if name not in OTHERS})
@@ -175,17 +172,17 @@ def _continue(
     study: Any, run: RunFolder, state: State, more: Trials, trials: int, deadline: float, progress: Progress
 ) -> State:
     """Run the trials that are missing, and compare the best with the default."""
-    run.save(state.to_json())
+    run.save(asdict(state))
     progress("trials", len(state.trials), trials)
     with writing(Path(tempfile.gettempdir())):  # through which workers get their rows
         for _ in more.run(study, state.trials, trials - len(state.trials), deadline):
-            run.save(state.to_json())
+            run.save(asdict(state))
             progress("trials", len(state.trials), trials)
         if _verdict(state) is None:
             progress("comparison with the default", 0, None)
             best = _best(state)
             state = replace(state, judged=best.number, verdict=more.compare(best.point))
-            run.save(state.to_json())
+            run.save(asdict(state))
     return state
 
 
@@ -225,7 +222,7 @@ def _result(graph: Graph, state: State, place: Path) -> Tuned:
     assert verdict is not None
     assert default is not None
     tuned = Tuned(
-        graph.name, state.trials, best, *verdict, params=default, preset=place / PRESET, picture=place / PICTURE
+        graph.name, state.trials, best, **vars(verdict), params=default, preset=place / PRESET, picture=place / PICTURE
     )
     if tuned.is_better:
         tuned = replace(tuned, params={**default, **best.point})
