@@ -208,7 +208,7 @@ def _codes(column: Column) -> tuple[IntArray, list[str] | None]:
     names = pc.unique(text)
     names = names.take(pc.sort_indices(names))
     codes[given] = pc.index_in(text, value_set=names).to_numpy()
-    # Labels that are not numbers are text. Among class names, NA may be one (Namibia, or North America), and so may None.
+    # Labels that are not numbers are text. Among class names, NA may be one: Namibia, or North America. So may None.
     trimmed = pc.utf8_trim_whitespace(values)
     words = trimmed.filter(pc.is_in(pc.utf8_lower(trimmed), value_set=pa.array(DOUBTFUL_WORDS, pa.large_string())))
     if len(words):

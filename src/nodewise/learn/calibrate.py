@@ -53,7 +53,8 @@ def best_scale(
     weights = None if weights is None else weights.double()
     doubt = 1 / (labels.shape[0] + 2)
     labels = labels.double() if labels.ndim == 2 else labels
-    spread = logits.std((-2, -1)).clamp_min(1e-12)
+    several = logits.shape[-2] * logits.shape[-1] > 1
+    spread = logits.std((-2, -1), correction=int(several)).clamp_min(1e-12)
     scale = (1 / spread).clamp(LEAST_SCALE, MOST_SCALE)
     for _ in range(NEWTON_STEPS):
         slope, bend = _derivatives(offset + scale[..., None, None] * logits, logits, labels, weights, doubt)
