@@ -9,16 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from nodewise._util.errors import warn
+from nodewise._util.memory import memory_budget, too_small
 from nodewise._util.types import IntArray
 from nodewise.diffusion.diffuse import plan_diffusion
 from nodewise.diffusion.params import DiffusionParams
 from nodewise.graph import Graph
+from nodewise.learn.ensemble import JUDGES as VOTE_JUDGES
+from nodewise.learn.ensemble import ROSTER
 from nodewise.learn.fitting import RIDGE_ROWS, RIDGE_SYSTEM, STEP_ROWS, WIDEST
-from nodewise.learn.search import COLUMNS, DEEPEST, JUDGES, ROWS, ROWS_OF_NARROW
+from nodewise.learn.search import COLUMNS, COPIES, DEEPEST, JUDGES, ROWS, ROWS_OF_NARROW, answers_bytes
 from nodewise.learn.teach import ROUNDS, SURE
 from nodewise.learn.trainer import TAUGHT_ROWS
 
 EPSILON = 0.01  # of rows, by default
+FEW_BYTES = 256 << 20  # of answers that are not counted
 UNLABELLED = 1000  # at most this many nodes to teach from
 
 # Nanoseconds on one core.
@@ -100,6 +104,15 @@ def expected_seconds(graph: Graph, nodes: IntArray, fit: Fit, effort: Effort) ->
         "rows": making,
         "training": (epochs * epoch + (ridges if fit.candidates else 0.0)) / 1e9 / min(fit.threads, 2),
     }
+
+
+def check_classes(fit: Fit, classes: int, memory: int | str | None) -> None:
+    """Raise if the answers for so many classes do not fit into memory: in the search, or as members get votes."""
+    judged = min(fit.val, JUDGES) or min(fit.train, ROWS)
+    votes = COPIES * 8 * len(ROSTER) * min(fit.val, VOTE_JUDGES) * classes
+    needed, budget = max(answers_bytes(judged, classes), votes), memory_budget(memory)
+    if needed > max(budget, FEW_BYTES):
+        raise too_small(f"learning to tell {classes:,} classes apart", budget, needed)
 
 
 def _diffusion_seconds(graph: Graph, nodes: IntArray, params: DiffusionParams) -> float:

@@ -202,7 +202,7 @@ def _clearly_worse(losses: torch.Tensor) -> torch.Tensor:
     """
     best = losses[losses.mean(1).argmin()]
     excess = losses - best
-    return excess.mean(1) > WORSE * excess.std(1) / math.sqrt(losses.shape[1])
+    return excess.mean(1) > WORSE * excess.std(1, correction=int(losses.shape[1] > 1)) / math.sqrt(losses.shape[1])
 
 
 @torch.no_grad()

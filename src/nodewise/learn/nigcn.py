@@ -29,7 +29,7 @@ from nodewise.graph.checks import check_number, checked_seed
 from nodewise.graph.features import check_norm
 from nodewise.learn import fitting
 from nodewise.learn.calibrate import conformal_threshold, sets_of
-from nodewise.learn.cost import EPSILON, UNLABELLED, Effort, Fit, affordable, expected_seconds
+from nodewise.learn.cost import EPSILON, UNLABELLED, Effort, Fit, affordable, check_classes, expected_seconds
 from nodewise.learn.estimator import NodeClassifier
 from nodewise.learn.fitting import Learned, NetworkConfig, TrainingData
 from nodewise.learn.metrics import micro_f1
@@ -98,6 +98,8 @@ class NIGCN(NIGCNParams, NodeClassifier):
         for name in ("engine_", "learned_"):
             self.__dict__.pop(name, None)
         judges, aside = self._judges_and_aside(task)
+        if self._network.uses_ridge:
+            check_classes(self._work(task.train.size, judges.size, 0), self._classes.ids.size, self.memory)
         with self._stage("search", progress if self._network.uses_ridge else silent):
             self.effort_ = self._effort(task)
             self.found_ = self._search(task, judges, progress)
@@ -196,7 +198,8 @@ class NIGCN(NIGCNParams, NodeClassifier):
         val = Sample(task.graph, judges, encoded[1]) if judges.size else None
         found = search(
             train, val, self._classes.ids.size, params, self.row_norm, curves=curves, norms=norms,
-            columns=self.effort_.columns, balanced=self._network.balanced, progress=partial(progress, "search"),
+            columns=self.effort_.columns, balanced=self._network.balanced, memory=self.memory,
+            progress=partial(progress, "search"),
         )  # fmt: skip
         if found.without_graph is not None:
             alone, graph = (100 * share for share in found.without_graph)

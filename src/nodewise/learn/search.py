@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from nodewise._util.memory import memory_budget
 from nodewise._util.threads import thread_count
 from nodewise._util.types import BoolArray, DoubleArray, Features, IntArray
 from nodewise.diffusion.diffuse import diffuse
@@ -52,6 +53,7 @@ COLUMNS = 2000  # of a bank: the heaviest
 ROWS, ROWS_OF_NARROW, JUDGES = 800, 4096, 1000  # training rows of a bank, those where columns are few, validation rows
 SAMPLED_NODES = 1 << 15  # by which columns are weighed
 SURE_TO_WARN = 2.0  # standard errors by which rows without the graph must be better for a warning
+COPIES = 10  # of the answers for all penalties, judged rows and classes that a candidate takes
 EPSILON = 0.03  # of the walks of a bank: coarser than that of rows, for a choice between curves
 
 
@@ -99,11 +101,13 @@ def search(
     norms: Sequence[str] = FEATURE_NORMS,
     columns: int = COLUMNS,
     balanced: bool = False,
+    memory: int | str | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Found:
     """The best of ``curves`` and feature ``norms``, compared on the heaviest ``columns`` of the features.
 
-    ``params``: of the diffusion; its omega and rho are not used. ``progress`` gets candidates done and in all.
+    ``params``: of the diffusion; its omega and rho are not used. As many candidates are compared at a time as threads,
+    or fewer, so that their answers fit into ``memory``. ``progress`` gets candidates done and in all.
     """
     narrow = min(columns, train.graph.num_features) < ROWS
     train = train.some(ROWS_OF_NARROW if narrow else ROWS, params.seed)
@@ -127,7 +131,9 @@ def search(
             tried.append(one)
             progress(len(tried), len(banks) * len(first) + len(rest))
 
-    with tuned(1), ThreadPoolExecutor(thread_count(params.threads)) as pool:  # a candidate is one thread's work
+    at_once = memory_budget(memory) // answers_bytes((train if val is None else val).nodes.size, classes)
+    workers = min(thread_count(params.threads), max(1, at_once))
+    with tuned(1), ThreadPoolExecutor(workers) as pool:  # a candidate is one thread's work
         attempt_all(itertools.product(banks, first))
         norm = min(tried, key=_Tried.least).norm if tried else next(iter(banks))
         attempt_all((norm, curve) for curve in rest)
@@ -144,6 +150,11 @@ def search(
         guide="validation nodes" if val is not None else "training nodes, each left out in turn",
         without_graph=_without_graph(tried),
     )
+
+
+def answers_bytes(rows: int, classes: int) -> int:
+    """The memory that it takes to judge a candidate by its answers for so many rows."""
+    return COPIES * 8 * len(PENALTIES) * rows * classes
 
 
 class _Tried(NamedTuple):
