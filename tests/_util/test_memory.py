@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from limits import limited
 from nodewise import InputError
 from nodewise._util import memory
 from nodewise._util.memory import available_memory, give_back, mapped_memory, parse_bytes, resident_memory, show_bytes
@@ -59,6 +60,14 @@ def test_the_limit_of_a_container_counts_where_it_is_less(monkeypatch, limit, ex
     said = {"/proc/meminfo": "MemTotal: 4096 kB\nMemAvailable: 2048 kB", "/sys/fs/cgroup/memory.max": limit}
     monkeypatch.setattr(memory, "_read", lambda path: said.get(path, ""))
     assert available_memory() == expected
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_the_limit_on_address_space_counts_where_it_is_less():
+    """As ulimit -v sets it: who plans for all memory of the machine gets a MemoryError."""
+    with limited(100 << 20):
+        said = available_memory()
+    assert 0 < said <= 100 << 20
 
 
 def test_memory_is_counted():

@@ -114,6 +114,24 @@ def test_a_model_that_was_named_is_replaced_only_on_request(run, store, model, m
     assert "the model in store-model will be replaced" in err
 
 
+@pytest.mark.parametrize("source", ["from-a-stranger", "./from-a-stranger/", "from-a-stranger.npz"])
+def test_a_model_is_named_after_what_was_typed_and_not_after_a_name_inside_of_it(
+    run, store, model, monkeypatch, source
+):
+    """The stranger's graph calls itself as another does, whose model it would replace."""
+    monkeypatch.chdir(store.parent)
+    model.rename("mine-model")
+    before = (model.parent / "mine-model" / "config.json").read_bytes()
+    graph = open_store(store).replace(name="mine")
+    if source.endswith(".npz"):
+        np.savez(source, edge_index=graph.to_scipy().nonzero(), x=graph.features, y=graph.labels)
+    else:
+        write_store(graph, source)
+    assert run("train", source, *QUICK, "--seed", "1")[0] == 0
+    assert (model.parent / "mine-model" / "config.json").read_bytes() == before
+    assert NIGCN.load("from-a-stranger-model").epsilon == 0.1
+
+
 def test_of_two_that_train_a_model_of_one_name_the_second_is_refused_at_once(run, store, tmp_path):
     with RunFolder(tmp_path / ".model.train", "training", {}, ours=None).locked():
         code, _, err = run("train", store, "-o", tmp_path / "model", *QUICK)
@@ -134,6 +152,13 @@ def test_a_split_file_decides_which_nodes_are_used(run, store, tmp_path):
     graph = open_store(store)
     scored = NIGCN.load(tmp_path / "m").score(graph, parts[120:])
     assert json.loads(out)["test_f1_mean"] == pytest.approx(scored)
+
+
+def test_a_split_file_without_training_nodes_is_one_line(run, store, tmp_path):
+    (tmp_path / "parts.csv").write_text("node,part\n1,val\n2,test\n")
+    code, _, err = run("train", store, "--split-file", tmp_path / "parts.csv", "-o", tmp_path / "m")
+    assert code == 2
+    assert f"{tmp_path / 'parts.csv'}: has no training node; expected some nodes to learn from" in one_line(err)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])

@@ -241,12 +241,19 @@ def test_missing_numbers_are_filled_and_marked(edges, how, missing, caplog):
         ("a,x\nb,y\nc,7\n", "column 'f' holds 'x' in row 1; expected a finite number"),
         ("a,inf\nb,\nc,7\n", "column 'f' holds 'inf' in row 1; expected a finite number"),
         ("a,\nb,NA\nc,\n", "column 'f' has no values at all"),
+        ('a,NA\nb,"0,5"\nc,"-1,25"\n', "column 'f' holds '0,5' in row 2; expected numbers with a decimal point"),
+        ("a,1.000001e16\nb,1\nc,1\n", "column 'f' holds '1.000001e16' in row 1; .*Scale the column"),
         ("".join(f"{node},word{node}\n" for node in range(51)), "more than 50 different values.*--text 'f'"),
     ],
 )
 def test_columns_that_cannot_be_features_are_named(edges, rows, message):
     with pytest.raises(InputError, match=f"x.csv: .*{message}"):
         import_graph(edges, write("x.csv", f"node,f\n{rows}"), impute="mean", add_missing_nodes=True)
+
+
+def test_numbers_with_commas_beside_a_word_are_categories(edges):
+    graph = import_graph(edges, write("x.csv", 'node,f\na,"1,2"\nb,none of them\nc,"1,3"\n'))
+    assert list(graph.feature_names) == ["f=1,2", "f=1,3", "f=none of them"]
 
 
 def test_a_number_far_below_words_is_named(monkeypatch):

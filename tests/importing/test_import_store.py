@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
+import resource
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +15,7 @@ import pytest
 import scipy.sparse as sp
 
 from files import parquet, write
+from limits import lowered
 from nodewise import Graph, InputError, StoreError, open_store
 from nodewise._util.memory import too_small
 from nodewise.formats import csv as text
@@ -63,9 +66,9 @@ def csv_rows(separator: str = ",") -> str:
     return "".join(f"{u}{separator}{v}\n" for u, v in ENDS.T)
 
 
-def folder_of_parquet() -> str:
+def folder_of_parquet(files: int = 3) -> str:
     Path("edges").mkdir()
-    for number, part in enumerate(np.array_split(np.arange(400), 3)):
+    for number, part in enumerate(np.array_split(np.arange(400), files)):
         parquet(f"edges/part-{number}.parquet", source=ENDS[0, part], target=ENDS[1, part])
     write("edges/_SUCCESS", "")
     return "edges"
@@ -159,6 +162,13 @@ def test_rows_of_a_folder_are_named_by_file_and_row():
     parquet("edges/part-2.parquet", source=[1], goal=[3])
     with pytest.raises(InputError, match=r"part-2\.parquet: has the columns source, goal.*same columns"):
         import_store("edges", "store")
+
+
+def test_a_folder_may_have_more_files_than_a_process_may_open():
+    folder_of_parquet(files=80)
+    with lowered(resource.RLIMIT_NOFILE, len(os.listdir("/proc/self/fd")) + 40):
+        import_store("edges", "store")
+    same("store", Graph.from_edges(ENDS))
 
 
 def test_hidden_files_are_no_part_of_a_folder():

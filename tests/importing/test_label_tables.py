@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from files import parquet, write
-from nodewise import Graph, InputError
+from nodewise import Graph, InputError, NodewiseWarning
 from nodewise.graph.splits import random_splits
 from nodewise.importing import import_graph
 from nodewise.importing.onto_graph import read_splits, with_labels
@@ -92,12 +92,30 @@ def test_a_label_is_found_by_the_name_that_the_user_gives():
     assert [graph.labels[list(graph.node_names).index(n)] for n in ("ann", "bob", "cy")] == [1, 0, -1]
 
 
+@pytest.fixture(params=["None", "null", "N/A", "<NA>", "#N/A", "nONE"])
+def missing(request):
+    return request.param
+
+
+def test_words_for_missing_values_beside_numbers_are_unknown_labels(missing):
+    graph = import_graph(write("e.csv", EDGES), labels=write("y.csv", f"node,label\nann,1.0\nbob,{missing}\ncy,0\n"))
+    assert (graph.labels.tolist(), graph.label_names) == ([1, -1, 0, -1], None)
+
+
+def test_words_for_missing_values_beside_names_are_unknown_labels_with_a_warning(missing):
+    labels = write("y.csv", f"node,label\nann,red\nbob,{missing}\ncy,blue\n")
+    with pytest.warns(NodewiseWarning, match=f"y.csv: 1 labels are '{missing}' and were read as unknown"):
+        graph = import_graph(write("e.csv", EDGES), labels=labels)
+    assert (graph.labels.tolist(), graph.label_names) == ([1, -1, 0, -1], ["blue", "red"])
+
+
 # ---------------------------------------------------------------------- splits
 
 
-def test_splits_are_read_by_name():
+@pytest.mark.parametrize("header", ["node,part\n", ""])
+def test_splits_are_read_by_name_with_and_without_names_of_columns(header):
     graph = import_graph(write("e.csv", EDGES))
-    write("parts.csv", "node,part\nbob,Validation\nann,train\ndee,test\ncy, training\n")
+    write("parts.csv", f"{header}bob,Validation\nann,train\ndee,test\ncy, training\n")
     (split,) = read_splits(graph, Path("parts.csv"))
     names = [{graph.node_names[i] for i in part} for part in split]
     assert names == [{"ann", "cy"}, {"bob"}, {"dee"}]

@@ -83,6 +83,10 @@ NODE_TABLE = dict(zip(NAMES, zip(AGES, TEAMS, strict=True), strict=True))
         ("e.txt", "% KONECT\n" + rows(SOURCES, TARGETS, WEIGHTS, between="  \t "), {"header": False}),
         ("e.edges", rows(SOURCES, TARGETS, WEIGHTS, between=" ").replace("\n", "  \r\n"), {"header": False}),
         ("e.edgelist", "  " + rows(SOURCES, TARGETS, WEIGHTS, between="   ").rstrip("\n"), {"header": False}),
+        ("e.edges", CSV.replace(",", " ").replace("\n", "\r"), {}),
+        ("e.csv", "sep=;\n" + CSV.replace(",", ";"), {}),
+        ("e.csv", ("\ufeffsep=\t\n" + CSV.replace(",", "\t")).replace("\n", "\r\n"), {}),
+        ("e.csv", "sep=;\n" + CSV, {"delimiter": ","}),
     ],
 )
 def test_fields_may_be_separated_in_many_ways(name, content, options):
@@ -110,14 +114,29 @@ def test_a_frame_that_zstd_skips_may_come_first():
 @given(
     lines=st.lists(st.lists(st.text("ab#,;", min_size=1, max_size=3), max_size=3), max_size=5),
     blanks=st.lists(st.text(" \t", min_size=1, max_size=3), min_size=40, max_size=40),
+    ends=st.lists(st.sampled_from(["\n", "\r", "\r\n"]), min_size=5, max_size=5),
     size=st.integers(1, 20),
 )
-def test_a_stream_of_even_blanks_has_the_words_of_each_line(lines, blanks, size):
+def test_a_stream_of_even_blanks_has_the_words_of_each_line_however_lines_end(lines, blanks, ends, size):
+    """Python's own universal line ends say what the lines are, wherever a block ends."""
     gaps = iter(blanks)
-    raw = "\n".join("".join(next(gaps) + word for word in line) + next(gaps) for line in lines)
+    rows = ["".join(next(gaps) + word for word in line) + next(gaps) for line in lines]
+    raw = "".join(row + end for row, end in zip(rows, ends, strict=False)).removesuffix("\n")
     table = TextTable("e.txt", Path("e.txt"), [], False, False, 0, None, BLANK, size)
-    read = b"".join(_whole_lines(io.BytesIO(raw.encode()), table))
-    assert read.decode().split("\n") == ["\t".join(line) for line in lines] or (not lines and not read)
+    read = b"".join(_whole_lines(io.BytesIO(raw.encode()), table)).decode()
+    expected = io.StringIO(raw, newline=None).read().split("\n")
+    assert read.split("\n") == ["\t".join(line.split()) for line in expected]
+
+
+@pytest.mark.parametrize(
+    ("content", "names"),
+    [
+        ('"New  York" Reno\nReno "the ""Strip"""\n', {"New  York", "Reno", 'the "Strip"'}),
+        ('5" 6"\nann bob\n', {'5"', '6"', "ann", "bob"}),
+    ],
+)
+def test_between_blanks_a_name_in_quotes_may_hold_blanks_and_a_quote_inside_of_a_name_is_a_letter(content, names):
+    assert set(import_graph(write("e.txt", content), header=False).node_names) == names
 
 
 @pytest.mark.parametrize("delimiter", ["ab", "", "7", '"', "é", "."])
@@ -235,6 +254,13 @@ def test_a_graphml_file_that_was_written_again_is_read_again():
         assert import_graph("g.graphml", memory="8GB").num_edges == edges
 
 
+@pytest.mark.parametrize(("file", "text"), [("g.graphml", PRIMER), ("g.gexf", GEXF)])
+def test_a_file_of_several_graphs_is_refused_rather_than_read_in_part(file, text):
+    two = text.replace("</graph>", '</graph><graph><node id="x"/></graph>')
+    with pytest.raises(InputError, match=rf"^{file}: .*more than one graph"):
+        import_graph(write(file, two))
+
+
 def test_a_damaged_graphml_file_is_one_error():
     with pytest.raises(InputError, match=r"^g\.graphml: is cut off or not a graphml file"):
         import_graph(write("g.graphml", "<graphml><graph>"))
@@ -332,6 +358,31 @@ def test_a_query_is_read_as_a_table(engine, run):
 def test_a_query_that_gives_no_edges_is_one_error_that_names_it(engine, query, message):
     with pytest.raises(InputError, match=rf"(?is)^{engine}:d\.db\?{re.escape(query)[:20]}.*({message})"):
         import_graph(database(engine) + query)
+
+
+@pytest.mark.parametrize("query", ["attach 'other.db' as o", "attach 'file:o.db?mode=rwc' as o", "vacuum into 'o.db'"])
+def test_a_query_writes_no_file(query):
+    ask = database("sqlite")
+    with pytest.raises(InputError, match=rf"^sqlite:d\.db\?{re.escape(query)}: "):
+        import_graph(ask + query)
+    assert [path.name for path in Path().iterdir()] == ["d.db"]
+
+
+def test_a_sqlite_file_given_as_duckdb_is_named_for_what_it_is():
+    ask = database("sqlite").replace("sqlite:", "duckdb:")
+    with pytest.raises(InputError, match=r"^d\.db: is a database of SQLite; write sqlite: in place of duckdb:"):
+        import_graph(ask + "select * from follows")
+
+
+def test_duckdb_loads_no_extension_for_a_file_that_wants_one(monkeypatch):
+    """It would fetch code from the network, and run it. As if the file had not been recognised before."""
+    pytest.importorskip("duckdb")
+    monkeypatch.setenv("HOME", str(Path.cwd()))
+    monkeypatch.setattr(sql, "SQLITE", b"nothing", raising=False)
+    ask = database("sqlite").replace("sqlite:", "duckdb:")
+    with pytest.raises(InputError, match="external extensions is disabled"):
+        import_graph(ask + "select * from follows")
+    assert [path.name for path in Path().iterdir()] == ["d.db"]
 
 
 def test_a_view_of_a_database_reads_no_other_file(tmp_path):

@@ -1,5 +1,7 @@
 """Scales of logits, calibration error, and conformal sets."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -59,6 +61,14 @@ def test_a_few_rows_that_are_all_right_do_not_make_anybody_certain():
     logits = torch.nn.functional.one_hot(labels, 2).double()
     scale, _ = best_scale(logits, labels)
     assert float(torch.softmax(scale * logits, 1)[0, 0]) == pytest.approx(41.5 / 42, rel=1e-4)
+
+
+def test_a_single_logit_is_scaled_without_a_warning():
+    """Of one node and one class; torch warns of the standard deviation of a single number."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scale, _ = best_scale(torch.ones(1, 1), torch.tensor([0]))
+    assert 0 < float(scale) < np.inf
 
 
 def test_scales_of_several_are_those_of_each_alone():

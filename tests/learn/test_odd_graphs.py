@@ -1,5 +1,7 @@
 """Graphs and labels that a user may well have: each does something sensible, and says so."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -54,6 +56,16 @@ def test_one_class_is_a_warning(run, graph, tmp_path):
     code, _, err = trained(run, with_labels(graph, np.zeros(50, int)), tmp_path)
     assert code == 0, err
     assert "every label to learn from is 0" in err
+
+
+def test_a_single_label_gives_a_model_and_no_warning_but_ours(run, graph, tmp_path):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        code, _, err = trained(run, with_labels(graph, [1]), tmp_path)
+    assert code == 0, err
+    assert "every label to learn from is 1" in err
+    assert not caught
+    assert set(NIGCN.load(tmp_path / "model").predict(graph)) == {1}
 
 
 def test_features_that_are_all_zero_give_equal_chances(graph):

@@ -72,6 +72,15 @@ def test_the_largest_labels_come_back(tmp_path, label):
     assert open_store(tmp_path / "store").labels.tolist() == [0, label]
 
 
+@pytest.mark.parametrize("verify", [True, False])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
+def test_the_largest_features_come_back(tmp_path, form, verify):
+    features = form(np.array([[1e16, 0], [0, -1e16]], np.float32))
+    graph = Graph.from_edges([[0], [1]], features=features)
+    write_store(graph, tmp_path / "s")
+    assert everything(open_store(tmp_path / "s", verify=verify)) == everything(graph)
+
+
 def test_a_store_can_be_overwritten_by_the_graph_it_holds(full):
     before = everything(open_store(full))
     write_store(open_store(full), full, overwrite=True)
