@@ -116,3 +116,10 @@ def test_a_name_that_standard_output_has_no_codes_for_is_shown_as_an_escape(host
     done = shell(f"PYTHONIOENCODING=ascii nodewise describe {hostile / 'model'}")
     assert done.returncode == 0, done.stderr
     assert "\\u7ea2" in done.stdout
+
+
+def test_too_little_address_space_is_refused_before_libraries_wait_for_more(tmp_path):
+    done = shell(f"ulimit -v 2000000; nodewise info {tmp_path}")
+    assert done.returncode == 2
+    assert "2.05 GB of address space are allowed (ulimit -v)" in done.stderr
+    assert len(done.stderr.splitlines()) == 1

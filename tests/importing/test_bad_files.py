@@ -48,6 +48,10 @@ def says(*parts: str) -> str:
         ("u,v,weight\n0,1,heavy\n", says("edges.csv", "'weight' holds 'heavy' in row 1")),
         ("u,v,weight\n0,1,1\n1,2,\n", says("edges.csv", "'weight' holds nothing in row 2")),
         ("u;v;strength\n0;1;0,5\n1;2;2,25\n", says("edges.csv", "'strength' holds '0,5' in row 1", "decimal point")),
+        (
+            "u;v;w\n0;1;1.234,5\n1;2;,5\n2;3;1,2E-05\n3;0;5,5%\n",
+            says("edges.csv", "'w' holds '1.234,5' in row 1", "decimal point"),
+        ),
         ("u,v,weight\n0,1,1\n1,2,0\n", says("edges.csv", "'weight' holds 0.0 in row 2", "above 0")),
         ("u,v,weight\n0,1,-1\n", says("edges.csv", "-1.0 in row 1", "above 0")),
         ("u,v,weight\n0,1,nan\n", says("edges.csv", "nan in row 1", "finite")),

@@ -87,6 +87,7 @@ NODE_TABLE = dict(zip(NAMES, zip(AGES, TEAMS, strict=True), strict=True))
         ("e.csv", "sep=;\n" + CSV.replace(",", ";"), {}),
         ("e.csv", ("\ufeffsep=\t\n" + CSV.replace(",", "\t")).replace("\n", "\r\n"), {}),
         ("e.csv", "sep=;\n" + CSV, {"delimiter": ","}),
+        ("e.csv", "sep=;\n" + CSV.replace("source,target", "one,other").replace(",", ";"), {}),
     ],
 )
 def test_fields_may_be_separated_in_many_ways(name, content, options):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import mmap
 import os
 import re
@@ -59,11 +60,19 @@ def available_memory() -> int:
     amounts = [int(text) for text in map(_read, _CGROUP) if text.isdigit()]  # "max": no limit
     if found:
         amounts.append(int(found[1]) << 10)
-    if sys.platform == "linux" and (limit := resource.getrlimit(resource.RLIMIT_AS)[0]) != resource.RLIM_INFINITY:
-        amounts.append(max(0, limit - _own_pages(0)))
+    if (limit := address_space()) < math.inf:
+        amounts.append(max(0, int(limit) - _own_pages(0)))
     if amounts:
         return min(amounts)
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 4 << 30
+
+
+def address_space() -> float:
+    """The bytes of address space that this process may have."""
+    if sys.platform != "linux":
+        return math.inf
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return math.inf if limit == resource.RLIM_INFINITY else limit
 
 
 def memory_budget(memory: int | str | None) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import typer
 
 from nodewise._util.errors import InputError, NodewiseError
+from nodewise._util.memory import address_space, show_bytes
 from nodewise.cli import (
     append,
     compare,
@@ -62,6 +63,7 @@ for _name, (_function, _example) in COMMANDS.items():
     app.command(_name, epilog=f"Example: nodewise {_name} {_example}")(as_command(_function))
 
 
+LEAST_ADDRESS_SPACE = 3 * 10**9  # with less, some libraries wait for more without an end
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # what standard output may be
 
 
@@ -84,7 +86,7 @@ def main() -> None:
     """Run the command line; exit codes: 0, 1 for a failure, 2 for wrong usage or input."""
     _open_streams()
     try:
-        _check_words(sys.argv[1:])
+        _check_start(sys.argv[1:])
         try:
             app()
         except SystemExit:
@@ -126,15 +128,21 @@ def _open_streams() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def _check_words(words: list[str]) -> None:
-    """Raise if an argument is not text: Arrow opens no file of such a name, and no file of ours can hold it.
+def _check_start(words: list[str]) -> None:
+    """Raise if the current folder is gone, if libraries would not load, or if an argument is not text.
 
-    So too if the folder from which paths lead is gone.
+    Arrow opens no file of such a name, and no file of ours can hold it.
     """
     try:
         os.getcwd()
     except FileNotFoundError as error:
         raise InputError("the current folder does not exist any more; cd to another one") from error
+    limit = address_space()
+    if limit < LEAST_ADDRESS_SPACE:
+        raise InputError(
+            f"only {show_bytes(limit)} of address space are allowed (ulimit -v), and compiled libraries reserve more "
+            f"than they use; allow at least {show_bytes(LEAST_ADDRESS_SPACE)}, and limit memory with --memory"
+        )
     for word in words:
         try:
             word.encode()

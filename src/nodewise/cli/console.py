@@ -18,7 +18,7 @@ RATE_SECONDS = 600.0  # over which a rate is measured: a piece of work can take 
 COUNTED = 200  # from this total on, a bar shows a count instead of a percentage
 
 # Names come from files of strangers, and could tell a terminal anything: control characters, and the order of writing.
-_COMMANDS = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069]")
+_COMMANDS = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]")
 
 _quiet = False
 

@@ -20,7 +20,7 @@ from nodewise.graph.checks import LARGEST, unfit
 
 WHOLE = r"^\s*[+-]?[0-9]+(\.0*)?\s*$"
 MISSING_WORDS = ("", "nan", "na", "n/a", "#n/a", "<na>", "null", "none")  # in any case, by pandas, R, spreadsheets
-WITH_COMMAS = r"^\s*[+-]?[0-9]+(,[0-9]+)+(\.[0-9]+)?\s*$"
+WITH_COMMAS = r"^\s*[+-]?[0-9., ']*,[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?\s*%?\s*$"
 NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 
 

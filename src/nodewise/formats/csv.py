@@ -98,7 +98,8 @@ class TextTable:
         """About how many rows there are, rather too many: half as many again as the first megabyte suggests."""
         with _reading(self.path):
             file, stream = opened_bytes(self.source)
-            rows = stream.read(SAMPLE_BYTES).count(b"\n") + 1
+            sample = stream.read(SAMPLE_BYTES)
+            rows = max(sample.count(b"\n"), sample.count(b"\r")) + 1
             return int(1.5 * rows * self.source.stat().st_size / max(1, file.tell()))
 
     def parts(self, kinds: Mapping[int, Any]) -> Iterator[list[Column]]:
@@ -207,9 +208,9 @@ def _table(path: Path, label: Any, header: bool | None, delimiter: str | None, m
         f"check that lines end, raise --memory (Python: memory), or use Parquet"
     )
     with _reading(label):
-        comments, delimiter, records = _first_records(path, delimiter, 2 * longest, refusal)
+        comments, commented, delimiter, records = _first_records(path, delimiter, 2 * longest, refusal)
     first = records[:1]
-    named = bool(first) and (_is_header(first[0], comments > 0) if header is None else header)
+    named = bool(first) and (_is_header(first[0], commented) if header is None else header)
     columns = len(first[0]) if first else 0
     if columns > LEAST_COLUMNS and COLUMN_BYTES * columns > room:
         raise too_small(
@@ -328,12 +329,12 @@ def _is_header(first: list[str], after_comments: bool) -> bool:
 
 def _first_records(
     path: Path, delimiter: str | None, most: int, refusal: InputError
-) -> tuple[int, str, list[list[str]]]:
-    """How many empty lines and comments there are, the delimiter, and up to two records after them.
+) -> tuple[int, bool, str, list[list[str]]]:
+    """How many lines hold no record, whether any is a comment, the delimiter, and up to two records after them.
 
     All of that may take up to ``most`` bytes.
     """
-    comments, suffix = 0, _suffix(path)
+    comments, commented, suffix = 0, False, _suffix(path)
     with opened_bytes(path)[1] as stream:
         # Bytes that are not text pass here: reading the column names their row.
         head = io.BufferedReader(_Head(stream, most, refusal))
@@ -350,11 +351,11 @@ def _first_records(
                 before = csv.field_size_limit(most)  # of the whole process, but only for this moment
                 try:
                     records = (record for record in csv.reader(rest, delimiter=delimiter) if record)
-                    return comments, delimiter, list(itertools.islice(records, 2))
+                    return comments, commented, delimiter, list(itertools.islice(records, 2))
                 finally:
                     csv.field_size_limit(before)
-            comments += 1
-    return comments, delimiter or USUAL.get(suffix, ","), []
+            comments, commented = comments + 1, commented or bool(line.strip())
+    return comments, commented, delimiter or USUAL.get(suffix, ","), []
 
 
 def _delimiter(line: str, suffix: str) -> str:

@@ -157,15 +157,14 @@ def _weight_column(names: list[str], ends: tuple[int, int]) -> int | None:
 
 def _holds_weights(table: Table, index: int) -> bool:
     """Whether a third column holds weights rather than, say, dates or words; judged by its first rows."""
-    if table.names[index].strip().lower() in WEIGHT_NAMES:
-        return True
+    called_so = table.names[index].strip().lower() in WEIGHT_NAMES
     column = next((part[0] for part in table.parts({index: pa.float64()})), None)
     if column is None or not _is_plain(column):
-        return False
+        return called_so
     column = columns.decoded(column)
     columns.refuse_decimal_commas(column)
-    if not columns.has_number(column):
-        return False
+    if called_so or not columns.has_number(column):
+        return called_so
     if table.named:
         warn(
             f"{column.path}: column {column.name!r} is taken as the weight of the edges; name it 'weight' if it is, or "
