@@ -256,6 +256,12 @@ def test_numbers_with_commas_beside_a_word_are_categories(edges):
     assert list(graph.feature_names) == ["f=1,2", "f=1,3", "f=none of them"]
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
+def test_words_of_any_arrow_type_are_categories(edges, kind):
+    file = parquet("x.parquet", node=pa.array(["a", "b", "c"], kind), f=pa.array(["red", "blue", "red"], kind))
+    assert list(import_graph(edges, file).feature_names) == ["f=blue", "f=red"]
+
+
 def test_a_number_far_below_words_is_named(monkeypatch):
     monkeypatch.setattr("nodewise.formats.csv.BLOCK_BYTES", 1 << 10)
     write("x.csv", "node,f\n" + "".join(f"{i},red\n" for i in range(2000)) + "2000,7\n")

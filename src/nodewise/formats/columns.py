@@ -147,7 +147,7 @@ def given(column: Column, missing: Sequence[str]) -> IntArray:
 def is_text_type(kind: Any) -> bool:
     """Whether an Arrow type is text, perhaps with a dictionary."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _is_text(column: Column) -> bool:

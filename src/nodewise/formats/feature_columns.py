@@ -142,7 +142,8 @@ class _Seen:
         name, missing = table.names[index], self.rows - self.present
         if self.text:
             of = f", {missing:,} of {self.rows:,} values missing" if missing else ""
-            report = f"{len(self.categories)} categories, one feature each{of}"
+            noun = "category" if len(self.categories) == 1 else "categories"
+            report = f"{len(self.categories)} {noun}, one feature each{of}"
             return ColumnPlan(index, name, tuple(sorted(self.categories))), report
         if not missing:
             return ColumnPlan(index, name), ""

@@ -200,10 +200,10 @@ def _count(graph: Graph, ends: IntArray, features: Features | None, names: Names
         )
     old = np.flatnonzero((ends < graph.num_nodes).all(0))
     if old.size:
-        a, b = ends[:, old[0]].tolist()
+        a, b = ends[:, old[0]].tolist() if graph.node_names is None else (graph.node_names[i] for i in ends[:, old[0]])
         raise InputError(
-            f"edges: edge {old[0]:,} joins nodes {a} and {b}, both of the graph; the graph below does not change. "
-            f"Append such edges to its store: nodewise append"
+            f"edges: edge {old[0]:,} joins nodes {a} and {b}, which are both in {graph.name}; the graph below does not "
+            f"change. Append such edges to its store: nodewise append"
         )
     return count
 
