@@ -101,3 +101,13 @@ def test_what_is_appended_is_converted_and_need_not_be_contiguous():
         writer.append(array[:, ::2])
         stored = writer.finish()
     check(stored, array[:, ::2].astype("<f4"))
+
+
+def test_a_file_with_fewer_rows_than_are_kept_is_refused_and_left_as_it_is():
+    """A journal of an import may have been altered together with its checksums, and claim any number of rows."""
+    with ArrayWriter(Path("a.npy"), np.int64) as writer:
+        writer.append(np.arange(30))
+    size = Path("a.npy").stat().st_size
+    with pytest.raises(ValueError, match=r"a\.npy: has fewer bytes than 1,000,000,000,000 rows take"):
+        ArrayWriter(Path("a.npy"), np.int64, keep=10**12)
+    assert Path("a.npy").stat().st_size == size

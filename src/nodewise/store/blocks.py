@@ -16,6 +16,7 @@ from nodewise.graph.unchecked import REPAIR
 from nodewise.store.manifest import StoredFile
 
 BLOCK_BYTES = 16 << 20
+PIECE_BYTES = 1 << 20  # read or written at a time
 
 
 def check_size(path: Path, file: StoredFile) -> None:
@@ -52,7 +53,11 @@ def hashed(path: Path, dtype: str, shape: tuple[int, ...]) -> StoredFile:
 def _hash(path: Path, block: int, block_bytes: int) -> str:
     with path.open("rb") as stream:
         stream.seek(block * block_bytes)
-        return hashlib.sha256(stream.read(block_bytes)).hexdigest()
+        digest, left = hashlib.sha256(), block_bytes
+        while part := stream.read(min(left, PIECE_BYTES)):
+            digest.update(part)
+            left -= len(part)
+        return digest.hexdigest()
 
 
 def slices(array: AnyArray, overlap: int = 0) -> Iterator[AnyArray]:

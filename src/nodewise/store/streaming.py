@@ -13,9 +13,9 @@ import numpy as np
 from nodewise._util.threads import thread_count
 from nodewise._util.types import AnyArray
 from nodewise.store import blocks
+from nodewise.store.blocks import PIECE_BYTES
 from nodewise.store.manifest import StoredFile
 
-PIECE_BYTES = 1 << 20  # written at a time
 WRITER_BYTES = 4 * blocks.BLOCK_BYTES + 4 * PIECE_BYTES  # memory of an ArrayWriter: a block is filled, three are hashed
 HEADER_BYTES = 128  # room for any shape; numpy pads its own headers to a multiple of 64
 
@@ -40,9 +40,11 @@ class ArrayWriter:
         self._tail = () if width is None else (width,)
         self._row_bytes = self.dtype.itemsize * (1 if width is None else width)
         self._stream = path.open("w+b" if keep is None else "r+b")
-        self._pool = ThreadPoolExecutor(thread_count(None))
         end = HEADER_BYTES + self.rows * self._row_bytes
+        if keep is not None and end > path.stat().st_size:
+            raise ValueError(f"{path}: has fewer bytes than {keep:,} rows take")
         self._stream.truncate(end)
+        self._pool = ThreadPoolExecutor(thread_count(None))
         # The first block waits for its header. Whole blocks of the rows kept are hashed again, the rest is read back.
         self._ready: list[Future[str]] = [
             self._pool.submit(self._hash_of, b) for b in range(1, end // blocks.BLOCK_BYTES)
