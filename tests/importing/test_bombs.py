@@ -49,7 +49,7 @@ def test_long_names_that_a_parquet_file_repeats_are_read_within_memory():
     shared = pa.DictionaryArray.from_arrays(np.arange(6000, dtype=np.int32) % 2, [end * 100_000 for end in "uv"])
     pq.write_table(pa.table({"u": shared, "v": shared[::-1]}), "e.parquet", store_schema=False)
     assert Path("e.parquet").stat().st_size < 100_000
-    with limited(3 << 29):  # of addresses, of which Arrow reserves many
+    with limited(1 << 31):  # of addresses, of which Arrow reserves many
         import_store("e.parquet", "store", memory=resident_memory() + (640 << 20))
     assert [len(name) for name in nw.open_store("store").node_names] == [100_000] * 2
 
@@ -59,7 +59,26 @@ def test_an_entity_that_makes_much_of_a_small_file_is_refused(kind):
     """A name that is repeated 2,900 times would be 290 MB, from 3 MB; the comment hides that from the XML library."""
     head = f"<!DOCTYPE {kind} [<!ENTITY a '{'x' * 100_000}'>]><{kind}><!--{'-+' * 1_500_000}-->"
     Path(f"g.{kind}").write_text(f"{head}<graph><node id='{'&a;' * 2900}'/></graph></{kind}>")
-    refused(rf"g\.{kind}: .*declares entities", f"g.{kind}", more=200 << 20)
+    refused(rf"g\.{kind}: .*holds declarations", f"g.{kind}", more=200 << 20)
+
+
+def test_attributes_that_are_declared_for_all_elements_are_refused():
+    nodes = "".join(f"<node id='{i}'/>" for i in range(3000))
+    head = f"<!DOCTYPE graphml [<!ATTLIST node z CDATA '{'x' * 200_000}'>]>"
+    Path("g.graphml").write_text(f"{head}<graphml><graph edgedefault='undirected'>{nodes}</graph></graphml>")
+    refused(r"g\.graphml: .*holds declarations", "g.graphml", more=200 << 20)
+
+
+@pytest.mark.parametrize(("kind", "name"), [("node", "about"), ("edge", "weight")])
+def test_a_default_that_makes_much_of_a_small_file_is_refused(kind, name):
+    """200 kB of text for each of 3,000 nodes or edges: 600 MB."""
+    key = f"<key id='k' for='{kind}' attr.name='{name}' attr.type='string'><default>{'7' * 200_000}</default></key>"
+    edges = "".join(f"<edge source='{i}' target='{i + 1}'/>" for i in range(3000))
+    Path("g.graphml").write_text(
+        f"<graphml xmlns='http://graphml.graphdrawing.org/xmlns'>{key}<graph edgedefault='undirected'>"
+        f"{''.join(f'<node id={chr(34)}{i}{chr(34)}/>' for i in range(3001))}{edges}</graph></graphml>"
+    )
+    refused(r"reading g\.graphml takes at least", "g.graphml", more=200 << 20)
 
 
 def test_ogb_labels_in_millions_of_columns_are_refused():

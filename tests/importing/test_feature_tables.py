@@ -256,6 +256,11 @@ def test_numbers_with_commas_beside_a_word_are_categories(edges):
     assert list(graph.feature_names) == ["f=1,2", "f=1,3", "f=none of them"]
 
 
+def test_places_are_no_numbers_with_commas(edges):
+    graph = import_graph(edges, write("x.csv", 'node,f\na,"48.85,2.35"\nb,"-1.5,7.25"\nc,"48.85,2.35"\n'))
+    assert list(graph.feature_names) == ["f=-1.5,7.25", "f=48.85,2.35"]
+
+
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
 def test_words_of_any_arrow_type_are_categories(edges, kind):
     file = parquet("x.parquet", node=pa.array(["a", "b", "c"], kind), f=pa.array(["red", "blue", "red"], kind))

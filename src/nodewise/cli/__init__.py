@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 
 import typer
 
@@ -134,7 +135,8 @@ def _check_start(words: list[str]) -> None:
     Arrow opens no file of such a name, and no file of ours can hold it.
     """
     try:
-        os.getcwd()
+        with suppress(PermissionError):  # relative paths work all the same
+            os.getcwd()
     except FileNotFoundError as error:
         raise InputError("the current folder does not exist any more; cd to another one") from error
     limit = address_space()

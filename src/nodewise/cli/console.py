@@ -18,7 +18,7 @@ RATE_SECONDS = 600.0  # over which a rate is measured: a piece of work can take 
 COUNTED = 200  # from this total on, a bar shows a count instead of a percentage
 
 # Names come from files of strangers, and could tell a terminal anything: control characters, and the order of writing.
-_COMMANDS = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]")
+_COMMANDS = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]")
 
 _quiet = False
 
@@ -31,25 +31,25 @@ def be_quiet(quiet: bool) -> None:
 
 def complain(message: str) -> None:
     """Print a warning or an error: one line on stderr, also with --quiet."""
-    _write(f"nodewise: {' '.join(message.split())}\n")
+    _write(f"nodewise: {' '.join(message.split())}")
 
 
 def say(message: str) -> None:
     """Print a message on stderr, unless --quiet."""
     if not _quiet:
-        _write(f"{message}\n")
+        _write(message)
 
 
-def _write(text: str) -> None:
+def _write(line: str) -> None:
     with suppress(OSError):  # a log that is full or closed ends no work
-        sys.stderr.write(harmless(text))
+        sys.stderr.write(f"{harmless(line)}\n")
 
 
 def harmless(text: str) -> str:
     r"""``text`` as it may be shown, whoever wrote it.
 
-    >>> print(harmless("\x1b[2Jred"))
-    \x1b[2Jred
+    >>> print(harmless("\x1b[2Jred\nblue"))
+    \x1b[2Jred\nblue
     """
     return _COMMANDS.sub(lambda found: ascii(found[0])[1:-1], text)
 

@@ -27,7 +27,8 @@ def datasets(data_dir: DataDir = None, json: Json = False) -> None:
     width = min(WIDEST, shutil.get_terminal_size().columns)
     for row in rows:
         for number, text in enumerate(_lines(row)):
-            print_line(textwrap.fill(text, width, initial_indent="    " * (number > 0), subsequent_indent="    "))
+            for line in textwrap.wrap(text, width, initial_indent="    " * (number > 0), subsequent_indent="    "):
+                print_line(line)
 
 
 def _lines(row: DatasetRow) -> tuple[str, str, str]:

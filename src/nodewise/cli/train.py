@@ -102,7 +102,7 @@ def train(
 def _default_place(source: str) -> Path:
     """The folder for a model unless -o names one: after what the user wrote, not after a name inside of a file."""
     path = Path(abspath(source))
-    return Path(f"{path.stem if path.suffix == '.npz' else path.name}-model")
+    return Path(f"{path.stem if path.suffix.lower() == '.npz' else path.name}-model")
 
 
 def _evaluate(graph: Graph, splits: list[Split], params: dict[str, Any], **how: Any) -> Evaluation:

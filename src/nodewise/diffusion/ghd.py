@@ -32,10 +32,14 @@ def ghd(omega: float, rho: float, hops: int | AnyArray) -> DoubleArray:
     return np.exp(_log_term(omega, rho, wanted) - unscaled - log_total)
 
 
-@functools.lru_cache(maxsize=256)
 def last_hop(omega: float, rho: float) -> int:
     """The hop after which each hop has less than ``NEGLIGIBLE`` of the total weight."""
     check_ghd(omega, rho)
+    return _last_hop(omega, rho)
+
+
+@functools.lru_cache(maxsize=256)
+def _last_hop(omega: float, rho: float) -> int:
     peak, log_total = _log_terms(omega, rho)
     hop = _peak_hop(omega, rho)
     low, high = hop, max(1, 2 * hop)

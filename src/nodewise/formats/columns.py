@@ -20,7 +20,7 @@ from nodewise.graph.checks import LARGEST, unfit
 
 WHOLE = r"^\s*[+-]?[0-9]+(\.0*)?\s*$"
 MISSING_WORDS = ("", "nan", "na", "n/a", "#n/a", "<na>", "null", "none")  # in any case, by pandas, R, spreadsheets
-WITH_COMMAS = r"^\s*[+-]?[0-9., ']*,[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?\s*%?\s*$"
+WITH_COMMAS = r"^\s*[+-]?([0-9]{1,3}([. '][0-9]{3})+|[0-9]*),[0-9]+([eE][+-]?[0-9]+)?\s*%?\s*$"
 NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 
 
@@ -131,7 +131,9 @@ def first_number(column: Column) -> int | None:
 def refuse_decimal_commas(column: Column) -> None:
     """Raise if all text is numbers with commas, as spreadsheets write them in many languages; it is not words."""
     if _is_text(column) and len(column) and pc.all(pc.match_substring_regex(column.values, WITH_COMMAS)).as_py():
-        raise column.wrong(0, "expected numbers with a decimal point and no commas; write the file again with those")
+        raise column.wrong(
+            0, "expected numbers with a decimal point. Write the file again with those, or leave the column out"
+        )
 
 
 def given(column: Column, missing: Sequence[str]) -> IntArray:

@@ -44,7 +44,7 @@ CODECS = {  # by the first bytes of a file; the last: frames that zstd skips, wh
 }
 QUOTED = re.compile(r'"[^"]*(?:""[^"]*)*"\S*|\S+')  # a field between blanks
 QUOTED_BYTES = re.compile(QUOTED.pattern.encode())
-EXCEL = re.compile(r'sep=([^\w"\r\n])\s*$', re.IGNORECASE)  # a first line that tells Excel what separates fields
+EXCEL = re.compile(r"sep=([,;|:\t ])\s*$", re.IGNORECASE)  # a first line that tells Excel what separates fields
 COMPRESSED = (".gz", ".zst", ".zstd")
 FOREIGN = {  # how files begin that are something else than their names say
     b"PAR1": "a Parquet file; name it .parquet",

@@ -97,7 +97,7 @@ def _in_matrix(path: Path, matrix: Any) -> FeatureFile:
         raise InputError(f"{path}: {matrix.shape[1]:,} columns of features; at most {MOST_FEATURES:,} are read")
     with about(path):
         checked: Any = checked_features(matrix, matrix.shape[0])
-    return FeatureFile(path, checked, lambda: int(matrix.shape[0]))
+    return FeatureFile(path, checked, lambda: int(checked.shape[0]))
 
 
 def _in_array(path: Path, array: NpyFile | AnyArray) -> FeatureFile:

@@ -17,6 +17,7 @@ from nodewise._util.os_errors import reading
 
 SUFFIXES = (".graphml", ".gexf")
 FILE_TIMES = 40  # memory per byte of a file: elements, nodes and edges are Python objects
+TEXT_COPIES = 4  # of a text that many nodes share
 VALUE_BYTES = 32  # of memory per attribute of a node, also of one that has none
 
 log = logging.getLogger("nodewise")
@@ -46,20 +47,24 @@ def _read(identity: tuple[Path, int, int], memory: int) -> tuple[Any, Any]:
 
 
 def _check_markup(path: Path) -> None:
-    """Raise ValueError for entities, which make much of a small file, and for graphs that networkx leaves out."""
+    """Refuse declarations, which can make much of a small file, and graphs that networkx leaves out."""
     graphs = 0
 
-    def entity(*_: Any) -> None:
-        raise ValueError("it declares entities, so that a small file may stand for a large one")
+    def declared(*about: Any) -> None:
+        if about[-1]:  # what stands in brackets: entities, and attributes of all elements
+            raise InputError(
+                f"{path}: holds declarations (<!DOCTYPE … [ … ]>), by which a small file may stand for a large one; "
+                f"expected a file without any. Write it again"
+            )
 
     def element(name: str, _: Any) -> None:
         nonlocal graphs
         graphs += name.rpartition(":")[2] == "graph"
         if graphs > 1:
-            raise ValueError("it holds more than one graph, and one is read; save that one alone")
+            raise InputError(f"{path}: holds more than one graph, or one inside another; expected one. Save it alone")
 
     parser = expat.ParserCreate()
-    parser.EntityDeclHandler, parser.StartElementHandler = entity, element
+    parser.StartDoctypeDeclHandler, parser.StartElementHandler = declared, element
     with path.open("rb") as stream:
         parser.ParseFile(stream)
 
@@ -79,7 +84,8 @@ def _tables(path: Path, graph: Any, memory: int) -> tuple[Any, Any]:
     if path.suffix.lower() == ".gexf":
         attributes.pop("label", None)  # what a program that draws the graph shows
     attributes.pop("node", None)
-    room_for(f"reading {path}", memory, VALUE_BYTES * len(graph) * len(attributes))
+    repeated = sum(len(str(value)) for value in usual.values()) * len(graph) + len(str(usual_weight)) * len(edges)
+    room_for(f"reading {path}", memory, VALUE_BYTES * len(graph) * len(attributes) + TEXT_COPIES * repeated)
     nodes: dict[str, Sequence[Any]] = {"node": list(graph)}
     nodes |= {name: [graph.nodes[n].get(name, usual.get(name)) for n in graph] for name in attributes}
     if attributes:

@@ -160,25 +160,30 @@ def number_rows(
     Each node must occur once, or with ``several`` at least once; none may be missing, unless ``add_missing``. The nodes
     of the rows are added to ``placed``.
     """
-    seen = SeenNodes()
+    seen, parts = SeenNodes(), [np.zeros(0, np.int64)] if placed is None else placed
     rows, largest, in_order = 0, -1, True
     for column in read():
         nodes = numbering.rows(column)
         largest = max(largest, int(nodes.max(initial=-1)))
-        again = None if several else _first_repeat(nodes, seen)
-        if again is not None:
-            raise _repeated(column, again, int(nodes[again]), read, numbering)
-        seen.add(nodes)
-        if placed is not None:
-            placed.append(nodes)
+        if not several:
+            again = _first_repeat(nodes, seen)
+            if again is not None:
+                raise _repeated(column, again, int(nodes[again]), read, numbering)
+            seen.add(nodes)
+        if several or placed is not None:
+            parts.append(nodes)
         in_order = in_order and bool(np.array_equal(nodes, np.arange(rows, rows + nodes.size)))
         rows += nodes.size
-    numbering.check_gaps(path, seen.count, largest + 1)
-    if seen.count <= largest and not add_missing:
+    # Of triples there are few rows for many ids, perhaps: no bit for each of the nodes up to the largest.
+    present = np.unique(np.concatenate(parts)) if several else None
+    found = seen.count if present is None else present.size
+    numbering.check_gaps(path, found, largest + 1)
+    if found <= largest and not add_missing:
+        gap = seen.first_missing() if present is None else int(np.flatnonzero(present != np.arange(found))[0])
         first, new = numbering.first, " new" if numbering.base else ""
         other = f"number new nodes from {first:,} on" if new else "--ids names if the ids have gaps"
         raise InputError(
-            f"{path}: node {first + seen.first_missing()} has no row, and ids go up to {first + largest}; expected one "
+            f"{path}: node {first + gap} has no row, and ids go up to {first + largest}; expected one "
             f"row per{new} node. Pass --add-missing-nodes for rows of zeros, or {other}"
         )
     return largest + 1, in_order

@@ -14,6 +14,7 @@ from nodewise._util.memory import memory_budget
 from nodewise._util.types import IntArray
 from nodewise.formats import columns
 from nodewise.formats.columns import Column
+from nodewise.formats.csv import NODE_NAMES
 from nodewise.formats.label_files import labels_of_nodes, read_labels, whole_columns
 from nodewise.formats.split_file import read_split_file
 from nodewise.formats.tables import ReadOptions, is_array_file, open_table
@@ -73,7 +74,8 @@ def read_splits(graph: Graph, path: Path) -> list[Split]:
     if is_array_file(path):
         return read_split_file(path, graph.num_nodes)
     table = open_table(path, ReadOptions())
-    if table.named and len(table.names) == 2 and table.names[1].strip().lower() in PART_WORDS:  # a row, not a header
+    first = [name.strip().lower() for name in table.names]
+    if table.named and len(first) == 2 and first[0] not in NODE_NAMES and first[1] in PART_WORDS:  # a row, no header
         table = open_table(path, ReadOptions(header=False))
     if len(table.names) != 2:
         raise InputError(f"{path}: has the columns {', '.join(table.names)[:80]}; expected two, the node and its part")

@@ -17,7 +17,7 @@ from nodewise.graph import Graph
 from nodewise.learn.ensemble import JUDGES as VOTE_JUDGES
 from nodewise.learn.ensemble import ROSTER
 from nodewise.learn.fitting import RIDGE_ROWS, RIDGE_SYSTEM, STEP_ROWS, WIDEST
-from nodewise.learn.search import COLUMNS, COPIES, DEEPEST, JUDGES, ROWS, ROWS_OF_NARROW, answers_bytes
+from nodewise.learn.search import COLUMNS, COPIES, DEEPEST, JUDGES, answers_bytes, most_rows
 from nodewise.learn.teach import ROUNDS, SURE
 from nodewise.learn.trainer import TAUGHT_ROWS
 
@@ -82,7 +82,7 @@ def expected_seconds(graph: Graph, nodes: IntArray, fit: Fit, effort: Effort) ->
     row = graph.num_features * (2 if effort.own and fit.candidates else 1)
     making = _diffusion_seconds(graph, asked, replace(params, epsilon=effort.epsilon)) + asked.size * row * WRITE / 1e9
     columns = min(effort.columns, graph.num_features)
-    learned = min(fit.train, ROWS if columns >= ROWS else ROWS_OF_NARROW)
+    learned = min(fit.train, most_rows(columns))
     searched = learned + min(fit.val, JUDGES)
     hops = (DEEPEST if params.max_hops is None else params.max_hops) + 1
     size = min(learned, columns)
@@ -106,9 +106,9 @@ def expected_seconds(graph: Graph, nodes: IntArray, fit: Fit, effort: Effort) ->
     }
 
 
-def check_classes(fit: Fit, classes: int, memory: int | str | None) -> None:
+def check_classes(fit: Fit, columns: int, classes: int, memory: int | str | None) -> None:
     """Raise if the answers for so many classes do not fit into memory: in the search, or as members get votes."""
-    judged = min(fit.val, JUDGES) or min(fit.train, ROWS)
+    judged = min(fit.val, JUDGES) or min(fit.train, most_rows(min(COLUMNS, columns)))
     votes = COPIES * 8 * len(ROSTER) * min(fit.val, VOTE_JUDGES) * classes
     needed, budget = max(answers_bytes(judged, classes), votes), memory_budget(memory)
     if needed > max(budget, FEW_BYTES):

@@ -99,7 +99,8 @@ class NIGCN(NIGCNParams, NodeClassifier):
             self.__dict__.pop(name, None)
         judges, aside = self._judges_and_aside(task)
         if self._network.uses_ridge:
-            check_classes(self._work(task.train.size, judges.size, 0), self._classes.ids.size, self.memory)
+            size = self._work(task.train.size, judges.size, 0)
+            check_classes(size, task.graph.num_features, self._classes.ids.size, self.memory)
         with self._stage("search", progress if self._network.uses_ridge else silent):
             self.effort_ = self._effort(task)
             self.found_ = self._search(task, judges, progress)

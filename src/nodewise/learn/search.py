@@ -109,8 +109,7 @@ def search(
     ``params``: of the diffusion; its omega and rho are not used. As many candidates are compared at a time as threads,
     or fewer, so that their answers fit into ``memory``. ``progress`` gets candidates done and in all.
     """
-    narrow = min(columns, train.graph.num_features) < ROWS
-    train = train.some(ROWS_OF_NARROW if narrow else ROWS, params.seed)
+    train = train.some(most_rows(min(columns, train.graph.num_features)), params.seed)
     val = None if val is None else val.some(JUDGES, params.seed)
     depth = int(min(hops for hops in (DEEPEST, params.length, params.max_hops) if hops is not None))
     params = replace(params, omega=0.5, rho=0.0, per_hop=True, max_hops=depth)
@@ -150,6 +149,11 @@ def search(
         guide="validation nodes" if val is not None else "training nodes, each left out in turn",
         without_graph=_without_graph(tried),
     )
+
+
+def most_rows(columns: int) -> int:
+    """How many training rows a search looks at."""
+    return ROWS if columns >= ROWS else ROWS_OF_NARROW
 
 
 def answers_bytes(rows: int, classes: int) -> int:
