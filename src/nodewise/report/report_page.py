@@ -9,6 +9,7 @@ from nodewise._util.atomic import AnyPath, new_file
 from nodewise._util.page import escape, facts, figures, new_target, paragraph, section, table
 from nodewise._util.page import page as whole_page
 from nodewise._util.progress import Progress, silent
+from nodewise._util.words import counted
 from nodewise.graph import Graph
 from nodewise.learn.nigcn import NIGCN
 from nodewise.report import charts
@@ -63,7 +64,7 @@ def _graph(found: Findings) -> str:
     graph = found.graph
     homophily = graph["homophily"]
     words = (
-        f"{graph['components']:,} connected components, the largest of {graph['largest_component']:,} nodes; "
+        f"{counted(graph['components'], 'connected component')}, the largest of {graph['largest_component']:,} nodes; "
         f"{graph['mean_neighbours']:.1f} neighbours per node on average, {graph['without_neighbours']:,} nodes have "
         f"none. "
         f"{100 * graph['labelled'] / graph['nodes']:.1f}% of the nodes have a label."
