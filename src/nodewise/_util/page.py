@@ -11,11 +11,11 @@ from string import Template
 
 from nodewise._util.atomic import AnyPath, check_new_file
 from nodewise._util.errors import InputError
+from nodewise._util.words import UNSEEN
 from nodewise._version import __version__
 
 LONGEST = 300  # characters of a name that a page shows
-# Characters that a reader does not see: controls, halves of characters, and what turns the direction of text around.
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+_UNSEEN = re.compile(f"[{UNSEEN}]")
 
 
 def escape(text: str, most: int = LONGEST) -> str:

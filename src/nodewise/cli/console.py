@@ -13,12 +13,12 @@ from typing import Any
 
 from nodewise._util.errors import NodewiseWarning
 from nodewise._util.progress import Progress
+from nodewise._util.words import UNSEEN
 
 RATE_SECONDS = 600.0  # over which a rate is measured: a piece of work can take a minute
 COUNTED = 200  # from this total on, a bar shows a count instead of a percentage
 
-# Names come from files of strangers, and could tell a terminal anything: control characters, and the order of writing.
-_COMMANDS = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]")
+_COMMANDS = re.compile(f"[{UNSEEN}\\t\\n]")  # what names from files could do to a terminal
 
 _quiet = False
 
